@@ -1,0 +1,45 @@
+//! `cargo xtask`: the project's chores as plain Rust, so that a fresh checkout needs nothing but
+//! cargo.
+//!
+//! | command | does |
+//! |---|---|
+//! | `ci` | every check a change must pass, stage by stage ([`ci`]) |
+//! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
+//! | `bench` | runs the benchmarks ([`ci::bench`]) |
+//! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
+//!
+//! Only [`say`] prints. A chore ends with exit code 0, 1 (it failed) or 2 (no such chore).
+
+mod ci;
+mod counts;
+mod deny;
+mod docs;
+mod say;
+mod stage;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask <ci | docs [--check] | bench | nightly>";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["ci"] => ci::ci(),
+        ["docs"] => docs::write(),
+        ["docs", "--check"] => docs::check(),
+        ["bench"] => ci::bench(),
+        ["nightly"] => ci::nightly(),
+        _ => {
+            say::trouble(USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::trouble(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
