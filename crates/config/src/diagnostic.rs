@@ -1,0 +1,243 @@
+//! A problem in a file, as data: what is wrong, where, and what to do about it.
+//!
+//! Checks make [`Diagnostic`]s and go on, so that `check` shows every problem at once; `render.rs`
+//! turns them into text, [`Diagnostic::json`] into one JSON object.
+//!
+//! Rules kept here:
+//! - A message is a lowercase fragment with values in backticks; values come from files, so they
+//!   go through [`quoted`], which bounds their length and drops control characters.
+//! - A list of problems is bounded ([`Problems`]): a file of a million mistakes is not a reason to
+//!   print a million of them.
+
+use serde_json::{Value, json};
+
+use crate::{codes, codes::Code, document::Document, path::KeyPath, source::Source};
+
+/// How much of a value is repeated in a message.
+const QUOTED_CHARS: usize = 60;
+
+/// How many problems of one file are shown; more than that are counted.
+const MAX_PROBLEMS: usize = 100;
+
+/// A range of bytes in a [`Source`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+/// Whether a problem stops the file from being used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The file cannot be used.
+    Error,
+    /// The file can be used, but somebody should look at this.
+    Warning,
+}
+
+impl Severity {
+    /// The word that is printed for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One problem in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// Whether it stops the file from being used.
+    pub severity: Severity,
+    /// What kind of problem it is; its page explains it.
+    pub code: &'static Code,
+    /// What is wrong, as a lowercase fragment.
+    pub message: String,
+    /// The key path it is about; the root when it is about the file.
+    pub path: KeyPath,
+    /// The bytes it is about, where there are any.
+    pub span: Option<Span>,
+    /// What to say under the bytes.
+    pub label: String,
+    /// What to do about it, one line each.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error; add a place with [`at`](Self::at).
+    #[must_use]
+    pub fn error(code: &'static Code, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            path: KeyPath::root(),
+            span: None,
+            label: String::new(),
+            help: Vec::new(),
+        }
+    }
+
+    /// A warning; add a place with [`at`](Self::at).
+    #[must_use]
+    pub fn warning(code: &'static Code, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message) }
+    }
+
+    /// Places it at the value that `path` leads to, or the nearest thing above it that exists.
+    #[must_use]
+    pub fn at(self, document: &Document, path: &KeyPath) -> Self {
+        Self { span: document.nearest_span(path), path: path.clone(), ..self }
+    }
+
+    /// Places it at the key that `path` ends in, or the nearest thing above it that exists.
+    #[must_use]
+    pub fn at_key(self, document: &Document, path: &KeyPath) -> Self {
+        let span = document.key_span_of(path).or_else(|| document.nearest_span(path));
+        Self { span, path: path.clone(), ..self }
+    }
+
+    /// Places it at bytes that the caller knows.
+    #[must_use]
+    pub fn at_span(self, path: &KeyPath, span: Span) -> Self {
+        Self { span: Some(span), path: path.clone(), ..self }
+    }
+
+    /// Says something under the bytes.
+    #[must_use]
+    pub fn label(self, label: impl Into<String>) -> Self {
+        Self { label: label.into(), ..self }
+    }
+
+    /// Adds a line of help.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    /// Adds a line of help if there is one.
+    #[must_use]
+    pub fn maybe_help(mut self, help: Option<String>) -> Self {
+        self.help.extend(help);
+        self
+    }
+
+    /// Whether it stops the file from being used.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// Whether it says that the file could not be read as YAML at all.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        codes::UNREADABLE_CODES.contains(&self.code.id)
+    }
+
+    /// The stable JSON form; line and column are null where the problem has no place.
+    #[must_use]
+    pub fn json(&self, source: &Source) -> Value {
+        let place = self.span.map(|span| source.place(span.start));
+        json!({
+            "severity": self.severity.word(),
+            "code": self.code.id,
+            "message": self.message,
+            "file": source.name(),
+            "path": self.path.to_string(),
+            "line": place.map(|place| place.line),
+            "column": place.map(|place| place.column),
+            "label": self.label,
+            "help": self.help,
+        })
+    }
+}
+
+/// The problems found so far, bounded.
+#[derive(Debug, Default)]
+pub struct Problems {
+    list: Vec<Diagnostic>,
+    unlisted: usize,
+}
+
+impl Problems {
+    /// Adds one; past the bound it is only counted.
+    pub fn add(&mut self, diagnostic: Diagnostic) {
+        if self.list.len() < MAX_PROBLEMS { self.list.push(diagnostic) } else { self.unlisted += 1 }
+    }
+
+    /// Adds several.
+    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        for diagnostic in diagnostics {
+            self.add(diagnostic);
+        }
+    }
+
+    /// How many there are, listed or not.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.list.len() + self.unlisted
+    }
+
+    /// The list in file order, ended by a count of what was left out.
+    #[must_use]
+    pub fn into_list(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|problem| problem.span.map_or(0, |span| span.start));
+        if self.unlisted > 0 {
+            let message = format!("{} more problems are not shown", self.unlisted);
+            self.list.push(Diagnostic::error(&codes::TOO_MANY_PROBLEMS, message));
+        }
+        self.list
+    }
+}
+
+/// A value from a file as it may stand in a message: in backticks, short, without control
+/// characters (which could drive a terminal).
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut shown: String = value.chars().take(QUOTED_CHARS).map(clean).collect();
+    if value.chars().nth(QUOTED_CHARS).is_some() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_or_hostile_value_is_shortened_and_cleaned() {
+        assert_eq!(quoted("a\u{1b}[2Jb"), "`a\u{fffd}[2Jb`");
+        assert_eq!(quoted(&"x".repeat(1000)).chars().count(), QUOTED_CHARS + 3);
+    }
+
+    #[test]
+    fn a_million_problems_are_counted_but_not_listed() {
+        let mut problems = Problems::default();
+        for _ in 0..1000 {
+            problems.add(Diagnostic::error(&codes::UNKNOWN_KEY, "x"));
+        }
+        assert_eq!(problems.count(), 1000);
+        let list = problems.into_list();
+        assert_eq!(list.len(), MAX_PROBLEMS + 1);
+        assert_eq!(list[MAX_PROBLEMS].message, "900 more problems are not shown");
+    }
+
+    #[test]
+    fn json_has_the_path_and_the_place() {
+        let source = Source::new("t.yaml", "a:\n  b: 1\n");
+        let diagnostic = Diagnostic::warning(&codes::UNKNOWN_KEY, "m")
+            .at_span(&KeyPath::from("a").key("b"), Span { start: 5, end: 6 })
+            .help("h");
+        let json = diagnostic.json(&source);
+        assert_eq!(json["path"], "a.b");
+        assert_eq!((json["line"].as_u64(), json["column"].as_u64()), (Some(2), Some(3)));
+        assert_eq!(json["severity"], "warning");
+    }
+}

@@ -1,0 +1,169 @@
+//! The tree of a file into a plain type, along the type's own JSON Schema.
+//!
+//! A file type derives `serde::Deserialize` and `schemars::JsonSchema` with
+//! `deny_unknown_fields`, and nothing else is needed: [`decode`] walks the tree and the schema side
+//! by side, reports *every* unknown key, wrong type, missing key and bad value with its span, and
+//! gives serde a value in which nothing is left to complain about.
+//!
+//! Rules kept here:
+//! - The schema says what a scalar means. `model: 5.4` is text because text is wanted; numbers and
+//!   booleans are read strictly, as in YAML's core schema.
+//! - A key without a value (`headers:`) that may be left out counts as left out.
+//! - A bad value is left out as well, where that can be, so that later checks still see the rest of
+//!   the file. So a value may come back *with* errors: use it for further checks only.
+//!   ([`decode`] says more.)
+//! - A choice of shapes (`anyOf`, `oneOf`) is made by the kind of node, then by the first shape
+//!   without a problem.
+//!
+//! Not supported, and not to be used in file types: `flatten` and internal tags. Enums of words
+//! and externally tagged enums (`{advance: 31s}`) are. Rules between keys are the caller's, with
+//! key paths and [`Diagnostic::at`].
+
+mod choice;
+mod map;
+mod scalar;
+mod schema;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use self::schema::{Schema, Want};
+use crate::{
+    codes,
+    diagnostic::{Diagnostic, Problems},
+    document::{Document, Node, NodeKind},
+    path::{KeyPath, Step},
+};
+
+/// Decodes a document into a type, with every structural problem found.
+///
+/// - No error among the diagnostics: the value is there and complete.
+/// - Errors and a value: parts that had problems are left out of it. Check it further, to report
+///   more at once, but do not use it.
+/// - Errors and no value: too much is wrong to go on.
+#[must_use]
+pub fn decode<T: DeserializeOwned + JsonSchema>(
+    document: &Document,
+) -> (Option<T>, Vec<Diagnostic>) {
+    let root =
+        SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    let mut walk =
+        Walk { definitions: &root, document, path: KeyPath::root(), problems: Problems::default() };
+    let value = walk.node(Schema::new(&root), document.root());
+    let decoded = value.and_then(|value| walk.finish(value));
+    (decoded, walk.problems.into_list())
+}
+
+/// One pass over a document.
+struct Walk<'a> {
+    /// The root schema, which holds the `$defs`.
+    definitions: &'a Value,
+    document: &'a Document,
+    /// Where the pass is.
+    path: KeyPath,
+    problems: Problems,
+}
+
+impl<'a> Walk<'a> {
+    /// The value of a node; none, and a problem, if it does not fit the schema.
+    fn node(&mut self, schema: Schema<'a>, node: &Node) -> Option<Value> {
+        let schema = schema.resolved(self.definitions);
+        match schema.want() {
+            Want::Anything => Some(scalar::anything(node)),
+            Want::Choice(branches) => self.choice(&branches, node),
+            Want::Words(words) => self.word(&words, node),
+            Want::Plain => self.plain(schema, node),
+        }
+    }
+
+    /// A node whose schema names one or more plain types.
+    fn plain(&mut self, schema: Schema<'a>, node: &Node) -> Option<Value> {
+        match &node.kind {
+            NodeKind::Map(entries) if schema.takes("object") => self.map(schema, entries, node),
+            NodeKind::Seq(items) if schema.takes("array") => self.seq(schema, items),
+            NodeKind::Null if schema.takes("null") => Some(Value::Null),
+            NodeKind::Scalar { text, plain } if schema.takes_scalar() => {
+                match scalar::convert(schema, text, *plain) {
+                    Ok(value) => Some(value),
+                    Err(problem) => {
+                        self.report_scalar(problem);
+                        None
+                    }
+                }
+            }
+            _ => self.wrong_type(&schema.noun(), node),
+        }
+    }
+
+    fn seq(&mut self, schema: Schema<'a>, items: &[Node]) -> Option<Value> {
+        let item_schema = schema.items();
+        let mut values = Vec::with_capacity(items.len());
+        let mut all_fit = true;
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            match self.node(item_schema, item) {
+                Some(value) => values.push(value),
+                None => all_fit = false,
+            }
+            self.path.pop();
+        }
+        // Positions are addresses: a list without its third item would move the fourth.
+        all_fit.then_some(Value::Array(values))
+    }
+
+    fn word(&mut self, words: &[&'a str], node: &Node) -> Option<Value> {
+        let NodeKind::Scalar { text, .. } = &node.kind else {
+            return self.wrong_type(&scalar::one_of(words), node);
+        };
+        if words.contains(&text.as_str()) {
+            return Some(Value::String(text.clone()));
+        }
+        self.report_scalar(scalar::unknown_word(text, words));
+        None
+    }
+
+    fn wrong_type(&mut self, wanted: &str, node: &Node) -> Option<Value> {
+        let found = scalar::noun_of(node);
+        let place =
+            if self.path.is_root() { "the file".to_owned() } else { format!("`{}`", self.path) };
+        let message = format!("{place}: expected {wanted}, found {found}");
+        self.report(
+            Diagnostic::error(&codes::WRONG_TYPE, message).label(format!("expected {wanted}")),
+            node,
+        );
+        None
+    }
+
+    fn report_scalar(&mut self, problem: scalar::Problem) {
+        let message = format!("`{}`: {}", self.path, problem.message);
+        let diagnostic = Diagnostic::error(problem.code, message)
+            .label(problem.label)
+            .maybe_help(problem.help)
+            .at(self.document, &self.path);
+        self.problems.add(diagnostic);
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic, node: &Node) {
+        let placed = diagnostic.at(self.document, &self.path);
+        let span = placed.span.or(Some(node.span));
+        self.problems.add(Diagnostic { span, ..placed });
+    }
+
+    /// Serde's turn. What the walk let pass and serde refuses (a rule that the schema does not
+    /// tell) is reported without a place.
+    fn finish<T: DeserializeOwned>(&mut self, value: Value) -> Option<T> {
+        match serde_json::from_value(value) {
+            Ok(decoded) => Some(decoded),
+            Err(error) => {
+                if self.problems.count() == 0 {
+                    self.problems.add(Diagnostic::error(&codes::BAD_VALUE, error.to_string()));
+                }
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
