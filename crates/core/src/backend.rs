@@ -1,0 +1,275 @@
+//! A backend: whatever has health. A target, or an MCP server.
+//!
+//! It joins what can stand against it: its own breaker, its endpoint's breaker (shared with the
+//! provider's other targets), a window per key, exclusions of its keys (shared likewise) and of
+//! itself. An MCP server is a backend without endpoint and with one nameless key.
+//!
+//! Rules kept here:
+//! - A target is *available* when its own breaker and its endpoint's each let an attempt pass; an
+//!   attempt takes the passes of both or of neither.
+//! - A target is *excluded* when every key is, or it is itself. It is *inside a window* when each
+//!   key that is not excluded has one (if all are excluded: when each of them has one).
+//! - Free keys are used in turn; if none is free, the one whose re-entry comes first.
+//!
+//! What an outcome does to all this is in `report.rs`; who is asked is the plan's business.
+
+use std::sync::Arc;
+
+use crate::{
+    breaker::{Breaker, Pass},
+    cell::{Cell, Words},
+    mark::{Mark, Standing},
+    permit::Permit,
+    settings::{Abilities, BackendSettings, EndpointSettings, KeySettings},
+    sync::{AtomicU32, Ordering},
+    time::{Millis, Now},
+};
+
+/// A provider's host.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) id: Arc<str>,
+    pub(crate) identity: String,
+    pub(crate) cell: Cell,
+}
+
+impl Endpoint {
+    pub(crate) fn new(settings: &EndpointSettings, seed: u64) -> Self {
+        let breaker = Breaker::new(streak_only(settings), seed);
+        Self {
+            id: settings.id.as_str().into(),
+            identity: settings.identity.clone(),
+            cell: Cell::new(breaker),
+        }
+    }
+}
+
+/// An endpoint knows only reachability: the streak rule, never the ratio.
+pub(crate) fn streak_only(settings: &EndpointSettings) -> crate::settings::HealthSettings {
+    crate::settings::HealthSettings { failure_ratio: 0.0, ..settings.health.clone() }
+}
+
+/// A credential: its name and what stands against it, never its value.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) id: Arc<str>,
+    pub(crate) identity: String,
+    pub(crate) exclusion: Mark,
+}
+
+impl Key {
+    pub(crate) fn new(settings: &KeySettings) -> Self {
+        Self {
+            id: settings.id.as_str().into(),
+            identity: settings.identity.clone(),
+            exclusion: Mark::default(),
+        }
+    }
+}
+
+/// A key as one target uses it.
+#[derive(Debug)]
+pub(crate) struct TargetKey {
+    pub(crate) key: Arc<Key>,
+    /// A window belongs to a (target, key).
+    pub(crate) window: Arc<Mark>,
+}
+
+impl TargetKey {
+    pub(crate) fn is_free(&self, now: Now) -> bool {
+        self.key.exclusion.standing(now).is_none() && self.window.standing(now).is_none()
+    }
+
+    /// When nothing stands against it any more.
+    pub(crate) fn free_from(&self, now: Now) -> Now {
+        let until = |mark: Option<Standing>| mark.map_or(now, |standing| standing.until);
+        until(self.key.exclusion.standing(now)).max(until(self.window.standing(now)))
+    }
+}
+
+/// The part of a backend that outlives a reload.
+#[derive(Debug)]
+pub(crate) struct Health {
+    pub(crate) cell: Cell,
+    pub(crate) exclusion: Mark,
+    /// An operator's word: not a candidate until then.
+    pub(crate) off: Mark,
+    pub(crate) in_flight: AtomicU32,
+}
+
+/// A target or an MCP server.
+#[derive(Debug)]
+pub struct Backend {
+    pub(crate) id: Arc<str>,
+    pub(crate) number: u32,
+    pub(crate) identity: String,
+    pub(crate) health: Arc<Health>,
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    pub(crate) keys: Vec<TargetKey>,
+    pub(crate) abilities: Abilities,
+    pub(crate) windows: Windows,
+    pub(crate) leases: Leases,
+    pub(crate) next_key: AtomicU32,
+}
+
+/// How long the marks of one backend stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    pub(crate) rate_limit: Millis,
+    pub(crate) auth: Millis,
+    pub(crate) exhausted: Millis,
+    pub(crate) model_gone: Millis,
+}
+
+/// The longest an attempt may take to its first content, or to its result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leases {
+    pub(crate) first_content: Millis,
+    pub(crate) answer: Millis,
+}
+
+/// Added to every lease, so that an answer at the last moment is never stale.
+const LEASE_GRACE: Millis = Millis::seconds(1);
+
+/// What was read of a backend, all at one moment.
+pub(crate) struct Reading {
+    pub(crate) own: Words,
+    pub(crate) endpoint: Option<Words>,
+    pub(crate) is_in_window: bool,
+    pub(crate) is_excluded: bool,
+}
+
+impl Reading {
+    pub(crate) fn is_available(&self, now: Now) -> bool {
+        self.own.gate.is_free(now)
+            && self.endpoint.is_none_or(|endpoint| endpoint.gate.is_free(now))
+    }
+}
+
+impl Backend {
+    pub(crate) fn new(
+        settings: &BackendSettings,
+        number: u32,
+        seed: u64,
+        endpoint: Option<Arc<Endpoint>>,
+        keys: Vec<TargetKey>,
+    ) -> Self {
+        let health = Health {
+            cell: Cell::new(Breaker::new(settings.health.clone(), seed)),
+            exclusion: Mark::default(),
+            off: Mark::default(),
+            in_flight: AtomicU32::new(0),
+        };
+        Self::with_health(settings, number, Arc::new(health), endpoint, keys)
+    }
+
+    pub(crate) fn with_health(
+        settings: &BackendSettings,
+        number: u32,
+        health: Arc<Health>,
+        endpoint: Option<Arc<Endpoint>>,
+        keys: Vec<TargetKey>,
+    ) -> Self {
+        Self {
+            id: settings.id.as_str().into(),
+            number,
+            identity: settings.identity.clone(),
+            health,
+            endpoint,
+            keys,
+            abilities: settings.abilities,
+            windows: Windows {
+                rate_limit: settings.health.rate_limit_window,
+                auth: settings.health.auth_window,
+                exhausted: settings.health.exhausted_window,
+                model_gone: settings.health.model_gone_window,
+            },
+            leases: Leases {
+                first_content: settings.first_content_within,
+                answer: settings.answer_within,
+            },
+            next_key: AtomicU32::new(0),
+        }
+    }
+
+    /// Its name: `provider/model` or `mcp:NAME`.
+    #[must_use]
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Reads everything that can stand against it, without a lock.
+    pub(crate) fn read(&self, now: Now) -> Reading {
+        let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);
+        for key in &self.keys {
+            let is_excluded = key.key.exclusion.standing(now).is_some();
+            let is_in_window = key.window.standing(now).is_some();
+            all_excluded &= is_excluded;
+            all_in_window &= is_in_window;
+            usable_in_window &= is_excluded || is_in_window;
+        }
+        Reading {
+            own: self.health.cell.read(),
+            endpoint: self.endpoint.as_ref().map(|endpoint| endpoint.cell.read()),
+            is_in_window: if all_excluded { all_in_window } else { usable_in_window },
+            is_excluded: all_excluded || self.health.exclusion.standing(now).is_some(),
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.health.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// The key to use next, among those `may_use` admits: the free ones in turn, else the one
+    /// whose re-entry comes first.
+    pub(crate) fn pick_key(&self, now: Now, may_use: impl Fn(usize) -> bool) -> Option<usize> {
+        let count = self.keys.len();
+        if count == 1 {
+            return may_use(0).then_some(0);
+        }
+        let start = self.next_key.load(Ordering::Relaxed) as usize;
+        let in_turn = (0..count).map(|step| (start + step) % count);
+        if let Some(free) =
+            in_turn.into_iter().find(|&key| may_use(key) && self.keys[key].is_free(now))
+        {
+            self.next_key.store((free as u32 + 1) % count as u32, Ordering::Relaxed);
+            return Some(free);
+        }
+        (0..count).filter(|&key| may_use(key)).min_by_key(|&key| self.keys[key].free_from(now))
+    }
+
+    pub(crate) fn has_free_key(&self, now: Now, may_use: impl Fn(usize) -> bool) -> bool {
+        (0..self.keys.len()).any(|key| may_use(key) && self.keys[key].is_free(now))
+    }
+
+    /// The passes of both breakers or of neither.
+    pub(crate) fn take(self: &Arc<Self>, now: Now, key: usize, lease: Millis) -> Option<Permit> {
+        let lease_end = now.after(lease).after(LEASE_GRACE);
+        let own = self.health.cell.with(|guarded| guarded.breaker.take(now, lease_end))?;
+        let endpoint = match &self.endpoint {
+            None => None,
+            Some(endpoint) => match take_endpoint(endpoint, now, lease_end) {
+                Some(pass) => Some(pass),
+                None => {
+                    self.health.cell.with(|guarded| guarded.breaker.release(&own));
+                    return None;
+                }
+            },
+        };
+        Some(Permit::new(Arc::clone(self), now, key, Some(own), endpoint))
+    }
+
+    /// An attempt past every breaker, because nothing is available.
+    pub(crate) fn last_resort(self: &Arc<Self>, now: Now, key: usize) -> Permit {
+        Permit::new(Arc::clone(self), now, key, None, None)
+    }
+}
+
+/// A closed endpoint is passed without its lock: all targets of a provider share it.
+fn take_endpoint(endpoint: &Endpoint, now: Now, lease_end: Now) -> Option<Pass> {
+    let gate = endpoint.cell.read().gate;
+    if gate.half_open_from.is_none() {
+        return Some(Pass::ordinary(gate.generation, lease_end));
+    }
+    endpoint.cell.with(|guarded| guarded.breaker.take(now, lease_end))
+}

@@ -1,0 +1,177 @@
+//! One breaker shared between threads: a short lock to change it, atomic words to read it.
+//!
+//! Choosing looks at every candidate but changes only the picked one, so reading must not lock.
+//! The words form a sequence lock: a writer, inside the mutex, makes the version odd, stores the
+//! words and makes it even again; a reader takes the words twice-framed by the same even version.
+//! `tests/loom.rs` runs every interleaving of this file.
+//!
+//! Rules kept here:
+//! - Readers never block a writer. After a bounded number of tries a reader takes the lock.
+//! - Words are stored only when they differ, so a healthy backend's cache line stays shared.
+
+use crate::{
+    breaker::{Breaker, Gate},
+    latency::Latency,
+    outcome::{Outcome, OutcomeKind},
+    sync::{AtomicU64, Mutex, Ordering, fence, lock, pause},
+    time::Now,
+};
+use serde::{Deserialize, Serialize};
+
+/// What went wrong last, until a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastError {
+    /// When.
+    pub at: Now,
+    /// How the attempt ended; `None` for a probe.
+    pub outcome: Option<OutcomeKind>,
+    /// The HTTP status, if there was one.
+    pub status: Option<u16>,
+}
+
+/// What the lock guards.
+#[derive(Clone, Debug)]
+pub(crate) struct Guarded {
+    pub(crate) breaker: Breaker,
+    pub(crate) latency: Latency,
+    pub(crate) last_error: Option<LastError>,
+    pub(crate) last_check: Option<Now>,
+}
+
+impl Guarded {
+    /// Remembers how the latest call ended, whatever the breaker makes of it.
+    pub(crate) fn note(&mut self, now: Now, outcome: &Outcome) {
+        self.last_check = Some(now);
+        if outcome.kind == OutcomeKind::Success {
+            self.last_error = None;
+        } else if outcome.kind.is_error() {
+            let (outcome, status) = (Some(outcome.kind), outcome.status);
+            self.last_error = Some(LastError { at: now, outcome, status });
+        }
+    }
+
+    /// Remembers how the latest probe ended.
+    pub(crate) fn note_probe(&mut self, now: Now, passed: bool) {
+        self.last_check = Some(now);
+        self.last_error = (!passed).then_some(LastError { at: now, outcome: None, status: None });
+    }
+}
+
+/// What a reader gets without the lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Words {
+    pub(crate) gate: Gate,
+    pub(crate) latency: Latency,
+}
+
+impl Words {
+    fn of(guarded: &Guarded) -> Self {
+        Self { gate: guarded.breaker.gate(), latency: guarded.latency }
+    }
+}
+
+/// No moment: the word for "closed" and for "no sample".
+const NONE: u64 = u64::MAX;
+const WORDS: usize = 6;
+/// A reader that meets this many writers in a row queues up for the lock instead.
+const READ_TRIES: u32 = 64;
+
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Cell {
+    version: AtomicU64,
+    words: [AtomicU64; WORDS],
+    guarded: Mutex<Guarded>,
+}
+
+impl Cell {
+    pub(crate) fn new(breaker: Breaker) -> Self {
+        let guarded =
+            Guarded { breaker, latency: Latency::default(), last_error: None, last_check: None };
+        let words = encode(&Words::of(&guarded)).map(AtomicU64::new);
+        Self { version: AtomicU64::new(0), words, guarded: Mutex::new(guarded) }
+    }
+
+    /// Changes what the lock guards, and publishes what became of it.
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut Guarded) -> R) -> R {
+        let mut guarded = lock(&self.guarded);
+        let before = Words::of(&guarded);
+        let result = change(&mut guarded);
+        let after = Words::of(&guarded);
+        if before != after {
+            self.publish(&after);
+        }
+        result
+    }
+
+    /// The words as one writer left them.
+    pub(crate) fn read(&self) -> Words {
+        for _ in 0..READ_TRIES {
+            let version = self.version.load(Ordering::Acquire);
+            if version.is_multiple_of(2) {
+                let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+                fence(Ordering::Acquire);
+                if self.version.load(Ordering::Relaxed) == version {
+                    return decode(words);
+                }
+            }
+            pause();
+        }
+        Words::of(&lock(&self.guarded))
+    }
+
+    /// Only ever called with the lock held.
+    fn publish(&self, words: &Words) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (word, value) in self.words.iter().zip(encode(words)) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+}
+
+fn encode(words: &Words) -> [u64; WORDS] {
+    let Words { gate, latency } = words;
+    [
+        gate.generation << 1 | u64::from(gate.is_spotless),
+        gate.half_open_from.map_or(NONE, |from| from.0),
+        gate.free_from.0,
+        gate.hold_until.0,
+        latency.peak_ms.to_bits(),
+        latency.at.map_or(NONE, |at| at.0),
+    ]
+}
+
+fn decode(words: [u64; WORDS]) -> Words {
+    let moment = |word| if word == NONE { None } else { Some(Now(word)) };
+    let gate = Gate {
+        generation: words[0] >> 1,
+        is_spotless: words[0] & 1 == 1,
+        half_open_from: moment(words[1]),
+        free_from: Now(words[2]),
+        hold_until: Now(words[3]),
+    };
+    Words { gate, latency: Latency { peak_ms: f64::from_bits(words[4]), at: moment(words[5]) } }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{settings::HealthSettings, time::Millis};
+
+    #[test]
+    fn a_reader_sees_what_the_lock_guards() {
+        let cell = Cell::new(Breaker::new(HealthSettings::default(), 0));
+        for _ in 0..3 {
+            cell.with(|guarded| {
+                let pass = guarded.breaker.take(Now(1), Now(9)).expect("closed");
+                guarded.breaker.failure(Now(1), pass, false);
+                guarded.latency.sample(Now(1), Millis(70));
+            });
+            assert_eq!(cell.read(), cell.with(|guarded| Words::of(guarded)));
+        }
+        assert_eq!(cell.read().gate.half_open_from, Some(Now(30_001)));
+    }
+}

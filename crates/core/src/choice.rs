@@ -1,0 +1,130 @@
+//! The choice itself: a pure function of what was read.
+//!
+//! In order: keep only the lowest rank present; another free key of the target just tried; a live
+//! pin that is eligible; else the lowest-numbered tier and the tactic. `plan.rs` reads, calls
+//! this, takes the permit of the picked one, and calls again if somebody else was faster;
+//! `explain.rs` calls the same without taking anything; a replay calls it with recorded reads.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    read::{Rank, Read},
+    settings::Tactic,
+    tactic,
+};
+
+/// What a choice depends on besides the reads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// The route's tactic.
+    pub tactic: Tactic,
+    /// The random draw.
+    pub draw: u64,
+    /// The candidate of the session's pin: `None` without a live one.
+    pub pin: Option<u16>,
+    /// The candidate whose next free key is due.
+    pub next_key_of: Option<u16>,
+}
+
+/// What was chosen, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The position in the reads.
+    pub index: usize,
+    /// The rank at which it was chosen; above 0 the choice is *relaxed*.
+    pub rank: Rank,
+    /// What decided.
+    pub by: SelectedBy,
+    /// What becomes of the session's pin.
+    pub pin: PinUse,
+}
+
+/// What decided a selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SelectedBy {
+    /// Another free key of the target just tried.
+    NextKey,
+    /// The session's pin.
+    Pin,
+    /// The tactic, inside the lowest-numbered tier.
+    Tactic,
+}
+
+/// What becomes of the session's pin: why a session moves, or stays (I20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PinUse {
+    /// The session has no pin, or there is no session.
+    None,
+    /// Its time is over.
+    Expired,
+    /// It was followed.
+    Honoured,
+    /// It is kept, but all slots of its half-open target are taken: this request goes elsewhere.
+    KeptWhileFull,
+    /// Its target is not a candidate, or not among the best.
+    Declined,
+}
+
+impl PinUse {
+    /// Whether the session is pinned anew, to the target chosen now.
+    #[must_use]
+    pub const fn is_replaced(self) -> bool {
+        matches!(self, Self::None | Self::Expired | Self::Declined)
+    }
+}
+
+/// The lowest rank present.
+pub(crate) fn lowest_rank(reads: &[Read]) -> Option<Rank> {
+    reads.iter().map(|read| read.rank).min()
+}
+
+/// Chooses among what was read; `None` if there is nothing. `cursor` tells a tier's cursor.
+#[must_use]
+pub fn select(
+    reads: &[Read],
+    circumstances: &Circumstances,
+    cursor: impl Fn(u16) -> u32,
+) -> Option<Selection> {
+    let rank = lowest_rank(reads)?;
+    let kept = |read: &Read| read.rank == rank;
+    let position = |candidate: u16| reads.iter().position(|read| read.candidate == candidate);
+
+    let next_key = circumstances.next_key_of.and_then(position);
+    if let Some(index) = next_key.filter(|&index| kept(&reads[index]) && rank.is_clear()) {
+        return Some(Selection { index, rank, by: SelectedBy::NextKey, pin: PinUse::None });
+    }
+
+    let mut pin = PinUse::None;
+    if let Some(candidate) = circumstances.pin {
+        let index = position(candidate);
+        pin = pin_use(reads, rank, index);
+        if let (PinUse::Honoured, Some(index)) = (pin, index) {
+            return Some(Selection { index, rank, by: SelectedBy::Pin, pin });
+        }
+    }
+
+    let tier = reads.iter().filter(|read| kept(read)).map(|read| read.tier).min()?;
+    let is_peer = |read: &Read| kept(read) && read.tier == tier;
+    let index =
+        tactic::pick(circumstances.tactic, reads, is_peer, circumstances.draw, cursor(tier))?;
+    Some(Selection { index, rank, by: SelectedBy::Tactic, pin })
+}
+
+/// A pin is followed when its target is among the kept ones and every kept target of a
+/// lower-numbered tier is in its promotion hold.
+fn pin_use(reads: &[Read], rank: Rank, index: Option<usize>) -> PinUse {
+    let Some(pinned) = index.map(|index| &reads[index]) else {
+        return PinUse::Declined;
+    };
+    let is_drawn_up =
+        reads.iter().any(|read| read.rank == rank && read.tier < pinned.tier && !read.is_held);
+    if pinned.rank == rank && !is_drawn_up {
+        PinUse::Honoured
+    } else if pinned.is_full {
+        PinUse::KeptWhileFull
+    } else {
+        PinUse::Declined
+    }
+}

@@ -1,0 +1,170 @@
+//! Verdicts: why each candidate would be chosen, skipped or held, as data.
+//!
+//! Explaining touches no state: no permit is taken, no cursor moves, no request is counted, no
+//! pin is set. It runs the same reading and the same `select` as a real choice.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    backend::Backend,
+    breaker::State,
+    choice::{Circumstances, PinUse, select},
+    mark::Standing as MarkStanding,
+    pins::Pins,
+    plan::Ask,
+    read::{Rank, Read},
+    route::{Ability, Barred, Candidate, Route},
+    time::{Millis, Now},
+};
+
+/// What would happen to a request, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// A verdict for every member of the route, in tier order.
+    pub candidates: Vec<CandidateVerdict>,
+    /// What would become of the session's pin.
+    pub pin: PinUse,
+    /// The rank that was kept; `None` without candidates.
+    pub rank: Option<Rank>,
+}
+
+/// The verdict on one member of a route.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CandidateVerdict {
+    /// Its name.
+    pub backend: Arc<str>,
+    /// Its tier.
+    pub tier: u16,
+    /// What would become of it.
+    pub verdict: Verdict,
+}
+
+/// Why a candidate was chosen, skipped or held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It would be asked.
+    Chosen {
+        /// Without a permit, because nothing is available.
+        is_last_resort: bool,
+    },
+    /// It could be asked, but a peer or a lower-numbered tier comes first.
+    Held,
+    /// Something stands against it.
+    Skipped(Vec<Obstacle>),
+}
+
+/// What stands against a candidate, and when that ends. A switch without an end ends by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    /// Switched off in the file.
+    Inactive,
+    /// Its provider's key cannot be resolved.
+    Unconfigured,
+    /// Switched off by an operator.
+    SwitchedOff(MarkStanding),
+    /// It cannot do what the request needs.
+    Lacks(Ability),
+    /// Its own breaker.
+    Breaker {
+        /// Open, or half-open with every slot taken.
+        state: State,
+        /// When an attempt can pass again at the earliest.
+        free_from: Now,
+    },
+    /// Its endpoint's breaker.
+    Endpoint {
+        /// Open, or half-open with every slot taken.
+        state: State,
+        /// When an attempt can pass again at the earliest.
+        free_from: Now,
+    },
+    /// A window on one of its keys.
+    Window(MarkStanding),
+    /// An exclusion of one of its keys, or of itself.
+    Exclusion(MarkStanding),
+}
+
+pub(crate) fn explain(
+    route: &Route,
+    pins: &Pins,
+    now: Now,
+    ask: &Ask<'_>,
+    draw: u64,
+) -> Explanation {
+    let tactic = route.tactic;
+    let reads: Vec<Read> = route
+        .candidates
+        .iter()
+        .enumerate()
+        .filter(|(_, candidate)| candidate.barred(now, &ask.needs).is_none())
+        .map(|(index, candidate)| candidate.read(now, index, tactic))
+        .collect();
+    let has_affinity = route.affinity_ttl > Millis::ZERO && !ask.session.is_empty();
+    let pin = has_affinity
+        .then(|| pins.get(pins.key(&route.name, ask.caller, ask.session)))
+        .flatten()
+        .filter(|pin| pin.holds(now))
+        .and_then(|pin| route.candidates.iter().position(|it| it.backend.number == pin.backend))
+        .map(|index| index as u16);
+    let circumstances = Circumstances { tactic, draw, pin, next_key_of: None };
+    let selection = select(&reads, &circumstances, |tier| route.cursor(tier));
+    let chosen = selection.map(|selection| reads[selection.index].candidate);
+    let rank = selection.map(|selection| selection.rank);
+    let verdict = |index: usize, candidate: &Candidate| {
+        let read = reads.iter().find(|read| usize::from(read.candidate) == index);
+        match read {
+            Some(read) if Some(read.candidate) == chosen => {
+                Verdict::Chosen { is_last_resort: read.rank.is_last_resort() }
+            }
+            Some(read) if Some(read.rank) == rank => Verdict::Held,
+            _ => Verdict::Skipped(obstacles(candidate, now, ask)),
+        }
+    };
+    let candidates = route
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(index, candidate)| CandidateVerdict {
+            backend: Arc::clone(&candidate.backend.id),
+            tier: candidate.tier,
+            verdict: verdict(index, candidate),
+        })
+        .collect();
+    Explanation { candidates, pin: selection.map_or(PinUse::None, |it| it.pin), rank }
+}
+
+fn obstacles(candidate: &Candidate, now: Now, ask: &Ask<'_>) -> Vec<Obstacle> {
+    match candidate.barred(now, &ask.needs) {
+        Some(Barred::Inactive) => vec![Obstacle::Inactive],
+        Some(Barred::Unconfigured) => vec![Obstacle::Unconfigured],
+        Some(Barred::SwitchedOff(standing)) => vec![Obstacle::SwitchedOff(standing)],
+        Some(Barred::Lacks(ability)) => vec![Obstacle::Lacks(ability)],
+        None => health_obstacles(&candidate.backend, now),
+    }
+}
+
+/// Everything that stands against a backend's health at `now`.
+pub(crate) fn health_obstacles(backend: &Backend, now: Now) -> Vec<Obstacle> {
+    let reading = backend.read(now);
+    let mut obstacles = Vec::new();
+    let own = reading.own.gate;
+    if !own.is_free(now) {
+        obstacles.push(Obstacle::Breaker { state: own.state(now), free_from: own.free_from });
+    }
+    if let Some(endpoint) = reading.endpoint.map(|words| words.gate)
+        && !endpoint.is_free(now)
+    {
+        let (state, free_from) = (endpoint.state(now), endpoint.free_from);
+        obstacles.push(Obstacle::Endpoint { state, free_from });
+    }
+    obstacles.extend(backend.health.exclusion.standing(now).map(Obstacle::Exclusion));
+    for key in &backend.keys {
+        obstacles.extend(key.key.exclusion.standing(now).map(Obstacle::Exclusion));
+        obstacles.extend(key.window.standing(now).map(Obstacle::Window));
+    }
+    obstacles
+}

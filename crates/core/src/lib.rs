@@ -1,0 +1,44 @@
+//! Tidegate's core: one pure, deterministic machine that decides about health and routing.
+//!
+//! Everything else carries bytes or draws pictures. The core takes the time ([`time::Now`]) and
+//! random draws as arguments; it opens no socket, reads no clock, spawns nothing, logs nothing.
+//! The server drives it with real time, the simulator with a fake clock: the same code.
+//!
+//! A tour, in the order a request meets it:
+//! - [`settings`]: what it is told; [`core::Core`]: everything it knows.
+//! - [`plan::Plan`]: one request, `next` → `report` → … → `Finish`.
+//! - [`read`] and [`choice`]: what a choice reads of each candidate, and the pure choice over it;
+//!   `tactic` picks inside a tier; `pins` remembers sessions; `budget` bounds hops.
+//! - [`permit::Permit`]: the right to make one attempt; `report` is how evidence enters.
+//! - [`breaker::Breaker`]: closed, open, half-open; `cell` shares it between threads.
+//! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
+//!   means.
+//! - [`transition`], [`explain`], [`snapshot`]: what the core says about itself, as data.
+
+pub mod attempt;
+mod backend;
+pub mod breaker;
+mod budget;
+mod cell;
+pub mod choice;
+pub mod core;
+pub mod draw;
+pub mod explain;
+mod latency;
+pub mod mark;
+pub mod outcome;
+pub mod permit;
+mod pins;
+pub mod plan;
+pub mod read;
+mod report;
+pub mod route;
+pub mod settings;
+pub mod snapshot;
+mod sync;
+mod tactic;
+pub mod time;
+pub mod transition;
+
+pub use backend::Backend;
+pub use cell::LastError;

@@ -1,0 +1,310 @@
+//! How an attempt ended, as data, and what each ending means.
+//!
+//! Every attempt ends in exactly one [`Outcome`]. Its class decides four things, each on its own:
+//! does the request go on to another backend, is the breaker charged, is a window or exclusion
+//! set, and what the client sees. The first three are one row of [`OutcomeKind::policy`]: a table,
+//! so that no other file branches on a class to decide them again.
+//!
+//! Left to others: reading bodies and streams (the wire crate finds `exhausted`, `model_gone` and
+//! errors inside a 200); [`OutcomeKind::from_status`] knows the status line only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Millis;
+
+/// The class of an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    /// A whole answer.
+    Success,
+    /// 429.
+    RateLimited,
+    /// Quota or credit of our key is used up.
+    Exhausted,
+    /// Our key was refused.
+    AuthRejected,
+    /// The model does not exist there.
+    ModelGone,
+    /// 503 or 529.
+    Overloaded,
+    /// Another fault of the upstream's own making.
+    ServerError,
+    /// A limit on waiting was reached.
+    Timeout,
+    /// The connection failed.
+    Transport,
+    /// The answer broke after content was released.
+    Truncated,
+    /// The caller's request is at fault.
+    ClientFault,
+    /// Nobody wants the answer any more, or we never really asked.
+    Cancelled,
+}
+
+/// Whether the request may go on to another backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoOn {
+    /// It may, as long as no content was released (for these classes none can have been, or a
+    /// release ends it).
+    BeforeContent,
+    /// It may, unless the route surfaces rejected keys.
+    UnlessSurfaced,
+    /// This is the end of the request.
+    No,
+}
+
+/// What the breaker learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// A success.
+    Success,
+    /// A failure.
+    Failure,
+    /// A failure, unless the answer says when to come back or another free key is left.
+    FailureUnlessTimed,
+    /// Nothing: the permit returns and that is all.
+    Nothing,
+}
+
+/// What stands against the backend or key for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Nothing.
+    None,
+    /// A window on (target, key), with a default length when the answer does not say.
+    Window,
+    /// A window on (target, key), only if a 5xx answer says how long.
+    WindowIfTold,
+    /// The key is excluded for `exhausted_window`.
+    KeyExhausted,
+    /// The key is excluded for `auth_window`.
+    KeyRejected,
+    /// The target is excluded for `model_gone_window`.
+    ModelGone,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether the request may go on.
+    pub go_on: GoOn,
+    /// What the breaker learns.
+    pub charge: Charge,
+    /// What stands against the backend or key afterwards.
+    pub mark: Mark,
+}
+
+impl OutcomeKind {
+    /// All classes, in the order of the table.
+    pub const ALL: [Self; 12] = [
+        Self::Success,
+        Self::RateLimited,
+        Self::Exhausted,
+        Self::AuthRejected,
+        Self::ModelGone,
+        Self::Overloaded,
+        Self::ServerError,
+        Self::Timeout,
+        Self::Transport,
+        Self::Truncated,
+        Self::ClientFault,
+        Self::Cancelled,
+    ];
+
+    /// The table.
+    #[must_use]
+    pub const fn policy(self) -> Policy {
+        let (go_on, charge, mark) = match self {
+            Self::Success => (GoOn::No, Charge::Success, Mark::None),
+            Self::RateLimited => (GoOn::BeforeContent, Charge::FailureUnlessTimed, Mark::Window),
+            Self::Exhausted => (GoOn::BeforeContent, Charge::Nothing, Mark::KeyExhausted),
+            Self::AuthRejected => (GoOn::UnlessSurfaced, Charge::Nothing, Mark::KeyRejected),
+            Self::ModelGone => (GoOn::BeforeContent, Charge::Nothing, Mark::ModelGone),
+            Self::Overloaded => (GoOn::BeforeContent, Charge::Failure, Mark::WindowIfTold),
+            Self::ServerError => (GoOn::BeforeContent, Charge::Failure, Mark::WindowIfTold),
+            Self::Timeout => (GoOn::BeforeContent, Charge::Failure, Mark::None),
+            Self::Transport => (GoOn::BeforeContent, Charge::Failure, Mark::None),
+            Self::Truncated => (GoOn::No, Charge::Failure, Mark::None),
+            Self::ClientFault => (GoOn::No, Charge::Nothing, Mark::None),
+            Self::Cancelled => (GoOn::No, Charge::Nothing, Mark::None),
+        };
+        Policy { go_on, charge, mark }
+    }
+
+    /// The class a status line alone speaks for.
+    #[must_use]
+    pub const fn from_status(status: u16) -> Self {
+        match status {
+            200..=299 => Self::Success,
+            401 | 403 => Self::AuthRejected,
+            402 => Self::Exhausted,
+            408 => Self::Timeout,
+            429 => Self::RateLimited,
+            424 | 300..=399 => Self::ServerError,
+            503 | 529 => Self::Overloaded,
+            501 | 505 => Self::ClientFault,
+            500..=599 => Self::ServerError,
+            _ => Self::ClientFault,
+        }
+    }
+
+    /// Whether the trouble is one of our own keys: shown to a client only if there is no other.
+    #[must_use]
+    pub const fn is_key_trouble(self) -> bool {
+        matches!(self, Self::AuthRejected | Self::Exhausted)
+    }
+
+    /// Whether another free key of the same target is worth a try.
+    #[must_use]
+    pub const fn asks_next_key(self) -> bool {
+        matches!(self, Self::RateLimited | Self::AuthRejected | Self::Exhausted)
+    }
+
+    /// Whether it says that something is wrong over there (what `last_error` remembers).
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !matches!(self, Self::Success | Self::ClientFault | Self::Cancelled)
+    }
+
+    /// The word used in traces, metrics and JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::RateLimited => "rate_limited",
+            Self::Exhausted => "exhausted",
+            Self::AuthRejected => "auth_rejected",
+            Self::ModelGone => "model_gone",
+            Self::Overloaded => "overloaded",
+            Self::ServerError => "server_error",
+            Self::Timeout => "timeout",
+            Self::Transport => "transport",
+            Self::Truncated => "truncated",
+            Self::ClientFault => "client_fault",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// How one attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its class.
+    pub kind: OutcomeKind,
+    /// The HTTP status, if a response head arrived.
+    pub status: Option<u16>,
+    /// When the answer says to come back. Zero says nothing.
+    pub retry_after: Option<Millis>,
+}
+
+/// A longer `Retry-After` is not believed: an hour covers every limit that is not a quota.
+const RETRY_AFTER_MAX: Millis = Millis::minutes(60);
+
+/// A request's own deadline that ends an attempt after less than this says nothing about the
+/// backend: the client was in a hurry. After longer it is a timeout like any other.
+pub const HURRY: Millis = Millis::seconds(30);
+
+impl Outcome {
+    /// An answer with this status, as the status line alone tells.
+    #[must_use]
+    pub const fn answered(status: u16) -> Self {
+        Self { kind: OutcomeKind::from_status(status), status: Some(status), retry_after: None }
+    }
+
+    /// An ending without an HTTP answer.
+    #[must_use]
+    pub const fn unanswered(kind: OutcomeKind) -> Self {
+        Self { kind, status: None, retry_after: None }
+    }
+
+    /// The request's own deadline ended the attempt after it had `waited` this long.
+    #[must_use]
+    pub const fn out_of_time(waited: Millis, status: Option<u16>) -> Self {
+        let kind = if waited.0 < HURRY.0 { OutcomeKind::Cancelled } else { OutcomeKind::Timeout };
+        Self { kind, status, retry_after: None }
+    }
+
+    /// The time to stay away that the answer states, if it states a believable one.
+    #[must_use]
+    pub fn told(&self) -> Option<Millis> {
+        self.retry_after.filter(|&span| span > Millis::ZERO).map(|span| span.min(RETRY_AFTER_MAX))
+    }
+
+    /// Whether the status is a 5xx: only those may set a window by `Retry-After` besides a 429.
+    #[must_use]
+    pub const fn is_5xx(&self) -> bool {
+        matches!(self.status, Some(500..=599))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lines_have_the_class_of_the_table() {
+        use OutcomeKind::*;
+        let rows: [(&[u16], OutcomeKind); 9] = [
+            (&[200, 201, 204, 299], Success),
+            (&[429], RateLimited),
+            (&[402], Exhausted),
+            (&[401, 403], AuthRejected),
+            (&[503, 529], Overloaded),
+            (&[500, 502, 504, 520, 527, 599, 424, 300, 301, 302, 304, 307, 308], ServerError),
+            (&[408], Timeout),
+            (&[400, 404, 405, 409, 410, 413, 418, 422, 451, 499, 501, 505], ClientFault),
+            (&[0, 100, 600], ClientFault),
+        ];
+        for (statuses, kind) in rows {
+            for &status in statuses {
+                assert_eq!(OutcomeKind::from_status(status), kind, "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn client_faults_and_cancellations_charge_nothing_and_end_the_request() {
+        for kind in [OutcomeKind::ClientFault, OutcomeKind::Cancelled] {
+            let policy = kind.policy();
+            assert_eq!(
+                policy,
+                Policy { go_on: GoOn::No, charge: Charge::Nothing, mark: Mark::None }
+            );
+        }
+    }
+
+    #[test]
+    fn key_trouble_never_charges_the_breaker() {
+        for kind in OutcomeKind::ALL {
+            if kind.is_key_trouble() {
+                assert_eq!(kind.policy().charge, Charge::Nothing, "{}", kind.word());
+            }
+        }
+    }
+
+    #[test]
+    fn a_stated_time_is_believed_up_to_an_hour_and_zero_says_nothing() {
+        let told = |span| Outcome { retry_after: span, ..Outcome::answered(429) }.told();
+        assert_eq!(told(None), None);
+        assert_eq!(told(Some(Millis::ZERO)), None);
+        assert_eq!(told(Some(Millis(1))), Some(Millis(1)));
+        assert_eq!(told(Some(Millis(u64::MAX))), Some(Millis::minutes(60)));
+    }
+
+    #[test]
+    fn a_hurried_deadline_is_a_cancellation_and_a_patient_one_a_timeout() {
+        let kind = |waited| Outcome::out_of_time(Millis(waited), None).kind;
+        assert_eq!(kind(29_999), OutcomeKind::Cancelled);
+        assert_eq!(kind(30_000), OutcomeKind::Timeout);
+    }
+
+    #[test]
+    fn words_and_serde_agree() {
+        for kind in OutcomeKind::ALL {
+            let json =
+                serde::de::value::StrDeserializer::<serde::de::value::Error>::new(kind.word());
+            assert_eq!(OutcomeKind::deserialize(json).ok(), Some(kind));
+        }
+    }
+}

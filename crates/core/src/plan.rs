@@ -1,0 +1,327 @@
+//! The failover plan of one request: a state machine without I/O.
+//!
+//! ```text
+//!   begin ─▶ next ─▶ Attempt(permit) ─▶ [head] ─▶ [content] ─▶ report ─▶ next ─▶ … ─▶ Finish
+//! ```
+//! The shell carries bytes between `next` and `report`; everything it must decide in between is
+//! decided here.
+//!
+//! Rules kept here:
+//! - A (target, key) is visited at most once; attempts are at most `max_hops` + 1; nothing starts
+//!   after the deadline (I7).
+//! - No next attempt once content was released (I8).
+//! - The first hop, to a target of rank 0, is free; every other hop draws on the budget, asked
+//!   before the pick (I19).
+//! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20).
+
+use std::sync::Arc;
+
+use crate::{
+    attempt::{Attempt, AttemptLog, End, Finish},
+    choice::{Circumstances, PinUse, SelectedBy, Selection, lowest_rank, select},
+    draw::mix,
+    outcome::{GoOn, Outcome, OutcomeKind},
+    permit::Permit,
+    pins::{Pin, PinKey, Pins},
+    route::{Barred, Needs, Route},
+    settings::{OnAuthError, PinMode},
+    time::{Millis, Now},
+    transition::Notes,
+};
+
+/// What a request asks for, besides its route.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask<'a> {
+    /// Who asks.
+    pub caller: &'a str,
+    /// The conversation it belongs to; empty = none.
+    pub session: &'a str,
+    /// What a target must be able to do.
+    pub needs: Needs,
+    /// Whether the answer is to be streamed.
+    pub is_stream: bool,
+    /// The client's own limit on the whole request, if it states one.
+    pub within: Option<Millis>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a step is taken apart at once; boxing allocates")]
+pub enum Step {
+    /// Make this attempt and report how it ended.
+    Attempt(Permit),
+    /// The request is over.
+    Finish(Finish),
+}
+
+/// The plan of one request.
+#[derive(Debug)]
+pub struct Plan {
+    route: Arc<Route>,
+    pins: Arc<Pins>,
+    session: Option<PinKey>,
+    needs: Needs,
+    is_stream: bool,
+    began: Now,
+    deadline: Now,
+    log: AttemptLog,
+    next_key_of: Option<u16>,
+    end: Option<End>,
+}
+
+impl Plan {
+    pub(crate) fn new(route: Arc<Route>, pins: Arc<Pins>, now: Now, ask: &Ask<'_>) -> Self {
+        let has_affinity = route.affinity_ttl > Millis::ZERO && !ask.session.is_empty();
+        let session = has_affinity.then(|| pins.key(&route.name, ask.caller, ask.session));
+        let within = ask.within.map_or(route.deadline, |within| within.min(route.deadline));
+        Self {
+            session,
+            needs: ask.needs,
+            is_stream: ask.is_stream,
+            began: now,
+            deadline: now.after(within),
+            log: AttemptLog::default(),
+            next_key_of: None,
+            end: None,
+            route,
+            pins,
+        }
+    }
+
+    /// The next attempt, or the end. `draw` is a fresh random number.
+    pub fn next(&mut self, now: Now, draw: u64, notes: &mut Notes) -> Step {
+        let step = match self.end {
+            Some(end) => Err(end),
+            None => self.choose(now, draw, notes),
+        };
+        match step {
+            Ok(permit) => Step::Attempt(permit),
+            Err(end) => {
+                self.end = Some(end);
+                Step::Finish(self.log.finish(end))
+            }
+        }
+    }
+
+    /// The attempt ended: health learns of it, and the plan whether the request goes on.
+    pub fn report(&mut self, now: Now, permit: Permit, outcome: &Outcome, notes: &mut Notes) {
+        let has_content = permit.has_content();
+        permit.report(now, outcome, notes);
+        let Some(attempt) = self.log.last_mut() else { return };
+        attempt.outcome = Some(*outcome);
+        attempt.ended_at = Some(now);
+        attempt.has_content = has_content;
+        let attempt = *attempt;
+        self.end = self.end_after(outcome, has_content);
+        self.next_key_of = outcome.kind.asks_next_key().then_some(attempt.candidate);
+        if outcome.kind == OutcomeKind::Success && self.route.pin == PinMode::Answered {
+            self.follow_answer(now, &attempt);
+        }
+    }
+
+    /// The route it walks.
+    #[must_use]
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    /// Its attempts so far.
+    #[must_use]
+    pub fn attempts(&self) -> &AttemptLog {
+        &self.log
+    }
+
+    /// The moment by which it must be over.
+    #[must_use]
+    pub fn deadline(&self) -> Now {
+        self.deadline
+    }
+
+    /// Whether it is over: an answer may go to the client without asking `next`.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    fn choose(&mut self, now: Now, draw: u64, notes: &mut Notes) -> Result<Permit, End> {
+        self.read(now, notes);
+        self.may_go_on(now, notes)?;
+        let route = Arc::clone(&self.route);
+        let pin = self.pin(now);
+        let mut circumstances = Circumstances {
+            tactic: route.tactic,
+            draw,
+            pin: pin.live.and_then(|pin| candidate_of(&route, pin)),
+            next_key_of: self.next_key_of,
+        };
+        while let Some(selection) = select(&notes.reads, &circumstances, |tier| route.cursor(tier))
+        {
+            let read = notes.reads[selection.index];
+            let cursor = route.cursor(read.tier);
+            if selection.by == SelectedBy::Tactic {
+                route.move_cursor(&read);
+            }
+            if let Some(permit) = self.admit(now, read.candidate, &selection) {
+                let pin = pin.becomes(selection.pin);
+                if self.log.is_empty() && pin.is_replaced() {
+                    self.pin_to(now, permit.backend().number);
+                }
+                self.log.push(Attempt {
+                    candidate: read.candidate,
+                    key: permit.key() as u16,
+                    at: now,
+                    circumstances,
+                    cursor,
+                    rank: selection.rank,
+                    by: selection.by,
+                    pin,
+                    is_trial: permit.is_trial(),
+                    is_last_resort: permit.is_last_resort(),
+                    outcome: None,
+                    ended_at: None,
+                    has_content: false,
+                });
+                return Ok(permit);
+            }
+            // Somebody else was faster: it counts as unavailable for the rest of this choice.
+            let lost = &mut notes.reads[selection.index];
+            lost.is_full = lost.rank.is_clear();
+            lost.rank = lost.rank.unavailable();
+            circumstances.draw = mix(circumstances.draw);
+        }
+        Err(End::NothingLeft)
+    }
+
+    /// Reads every candidate that this request may still use.
+    fn read(&self, now: Now, notes: &mut Notes) {
+        notes.reads.clear();
+        for (index, candidate) in self.route.candidates.iter().enumerate() {
+            if candidate.barred(now, &self.needs).is_none() && !self.is_done(now, index as u16) {
+                notes.reads.push(candidate.read(now, index, self.route.tactic));
+            }
+        }
+    }
+
+    /// Deadline, hop limit, candidates, budget: in this order.
+    fn may_go_on(&self, now: Now, notes: &Notes) -> Result<(), End> {
+        let hop = self.log.len();
+        if hop == 0 {
+            self.route.budget.count_request(now);
+        }
+        if now.reached(self.deadline) {
+            return Err(End::Deadline);
+        }
+        if hop > self.route.max_hops as usize {
+            return Err(End::HopLimit);
+        }
+        let Some(rank) = lowest_rank(&notes.reads) else {
+            return Err(self.nothing(now));
+        };
+        let is_free = hop == 0 || (hop == 1 && rank.is_clear());
+        if !is_free && !self.route.budget.allow_hop(now, self.began) {
+            return Err(End::BudgetSpent);
+        }
+        Ok(())
+    }
+
+    /// A target is done after its attempt, unless the trouble was its key and a free one is left.
+    fn is_done(&self, now: Now, candidate: u16) -> bool {
+        let mut tried = self.log.iter().filter(|it| it.candidate == candidate).peekable();
+        if tried.peek().is_none() {
+            return false;
+        }
+        let backend = self.route.backend(candidate);
+        let only_key_trouble =
+            tried.all(|it| it.outcome.is_some_and(|outcome| outcome.kind.asks_next_key()));
+        !(only_key_trouble && backend.has_free_key(now, |key| self.is_untried(candidate, key)))
+    }
+
+    fn is_untried(&self, candidate: u16, key: usize) -> bool {
+        !self.log.iter().any(|it| it.candidate == candidate && usize::from(it.key) == key)
+    }
+
+    fn nothing(&self, now: Now) -> End {
+        let mut barred = self.route.candidates.iter().map(|it| it.barred(now, &self.needs));
+        if self.log.is_empty() && barred.any(|it| matches!(it, Some(Barred::Lacks(_)))) {
+            return End::NothingAble;
+        }
+        End::NothingLeft
+    }
+
+    fn admit(&self, now: Now, candidate: u16, selection: &Selection) -> Option<Permit> {
+        let backend = self.route.backend(candidate);
+        let key = backend.pick_key(now, |key| self.is_untried(candidate, key))?;
+        if selection.rank.is_last_resort() {
+            return Some(backend.last_resort(now, key));
+        }
+        let leases = &backend.leases;
+        let longest = if self.is_stream { leases.first_content } else { leases.answer };
+        backend.take(now, key, longest.min(self.deadline.since(now)))
+    }
+
+    fn end_after(&self, outcome: &Outcome, has_content: bool) -> Option<End> {
+        let surfaces = self.route.on_auth_error == OnAuthError::Surface;
+        match outcome.kind.policy().go_on {
+            GoOn::BeforeContent | GoOn::UnlessSurfaced if has_content => Some(End::Broken),
+            GoOn::UnlessSurfaced if surfaces => Some(End::AuthSurfaced),
+            GoOn::BeforeContent | GoOn::UnlessSurfaced => None,
+            GoOn::No => Some(match outcome.kind {
+                OutcomeKind::Success => End::Answered,
+                OutcomeKind::Truncated => End::Broken,
+                OutcomeKind::Cancelled => End::Cancelled,
+                _ => End::ClientFault,
+            }),
+        }
+    }
+
+    /// The pin, as far as it matters: for the first attempt only.
+    fn pin(&self, now: Now) -> PinFound {
+        let found = self.session.filter(|_| self.log.is_empty()).and_then(|key| self.pins.get(key));
+        match found {
+            Some(pin) if pin.holds(now) => PinFound { live: Some(pin), has_expired: false },
+            found => PinFound { live: None, has_expired: found.is_some() },
+        }
+    }
+
+    fn pin_to(&self, now: Now, backend: u32) {
+        if let Some(key) = self.session {
+            let until = now.after(self.route.affinity_ttl);
+            self.pins.set(now, key, Pin { backend, until });
+        }
+    }
+
+    /// `pin: answered`: the pin moves to the target whose success ended the request, if that is
+    /// another and the pin was not kept for its own target's sake.
+    fn follow_answer(&self, now: Now, answered: &Attempt) {
+        let was_kept = self.log.iter().next().is_some_and(|it| it.pin == PinUse::KeptWhileFull);
+        let number = self.route.backend(answered.candidate).number;
+        let pinned = self.session.and_then(|key| self.pins.get(key));
+        if !was_kept && pinned.is_some_and(|pin| pin.backend != number) {
+            self.pin_to(now, number);
+        }
+    }
+}
+
+/// What the table holds for a session.
+#[derive(Clone, Copy)]
+struct PinFound {
+    live: Option<Pin>,
+    has_expired: bool,
+}
+
+impl PinFound {
+    /// The choice sees only the route's candidates: a live pin to a target that left the route is
+    /// declined, and of no pin only the table knows whether it has expired.
+    fn becomes(self, used: PinUse) -> PinUse {
+        match used {
+            PinUse::None if self.live.is_some() => PinUse::Declined,
+            PinUse::None if self.has_expired => PinUse::Expired,
+            _ => used,
+        }
+    }
+}
+
+fn candidate_of(route: &Route, pin: Pin) -> Option<u16> {
+    let position = route.candidates.iter().position(|it| it.backend.number == pin.backend);
+    position.map(|index| index as u16)
+}

@@ -1,0 +1,115 @@
+//! What a choice reads of each candidate, kept so that the choice can be replayed.
+//!
+//! A choice has two halves: reading every candidate without a lock, and a pure pick over what was
+//! read (`tactic.rs`, `choice.rs`). There is no global order between backends to rely on, so the
+//! record is not "the state at a time" but the reads themselves, each with the generation it saw.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    backend::{Backend, Reading},
+    breaker::State,
+    settings::Tactic,
+    time::Now,
+};
+
+/// What stands against a target: a window (1), a breaker (2), an exclusion (4), added up.
+/// The lowest rank present is used; 0 is nothing.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Rank(pub u8);
+
+impl Rank {
+    /// Inside a window.
+    pub const WINDOW: u8 = 1;
+    /// A breaker makes it unavailable.
+    pub const UNAVAILABLE: u8 = 2;
+    /// Excluded.
+    pub const EXCLUDED: u8 = 4;
+
+    /// Whether nothing stands against it.
+    #[must_use]
+    pub const fn is_clear(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether an attempt at this rank would be a last resort.
+    #[must_use]
+    pub const fn is_last_resort(self) -> bool {
+        self.0 & Self::UNAVAILABLE != 0
+    }
+
+    pub(crate) const fn unavailable(self) -> Self {
+        Self(self.0 | Self::UNAVAILABLE)
+    }
+}
+
+/// What was read of one candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Read {
+    /// Its index among the route's candidates.
+    pub candidate: u16,
+    /// Its tier.
+    pub tier: u16,
+    /// What stands against it.
+    pub rank: Rank,
+    /// Unavailable only because every slot of a half-open breaker is taken, and nothing else
+    /// stands against it.
+    pub is_full: bool,
+    /// Inside its promotion hold.
+    pub is_held: bool,
+    /// The state of its own breaker.
+    pub state: State,
+    /// The generation of its own breaker.
+    pub generation: u64,
+    /// The generation of its endpoint's breaker.
+    pub endpoint_generation: u64,
+    /// Attempts in flight.
+    pub in_flight: u32,
+    /// Its share under the `weighted` tactic.
+    pub weight: u32,
+    /// Recent time to first content, where the tactic asks for it and it has any.
+    pub latency_ms: Option<f64>,
+}
+
+impl Read {
+    pub(crate) fn of(
+        backend: &Backend,
+        now: Now,
+        (candidate, tier, weight): (u16, u16, u32),
+        tactic: Tactic,
+    ) -> Self {
+        let reading = backend.read(now);
+        let rank = rank(&reading, now);
+        let is_open = |words: &crate::cell::Words| words.gate.state(now) == State::Open;
+        let any_open = is_open(&reading.own) || reading.endpoint.as_ref().is_some_and(is_open);
+        let latency_ms = match tactic {
+            Tactic::LeastLatency => reading.own.latency.read(now),
+            Tactic::Random | Tactic::RoundRobin | Tactic::Weighted | Tactic::LeastBusy => None,
+        };
+        Self {
+            candidate,
+            tier,
+            rank,
+            is_full: rank == Rank(Rank::UNAVAILABLE) && !any_open,
+            is_held: !now.reached(reading.own.gate.hold_until),
+            state: reading.own.gate.state(now),
+            generation: reading.own.gate.generation,
+            endpoint_generation: reading.endpoint.map_or(0, |words| words.gate.generation),
+            in_flight: backend.in_flight(),
+            weight,
+            latency_ms,
+        }
+    }
+}
+
+pub(crate) fn rank(reading: &Reading, now: Now) -> Rank {
+    let bit = |stands: bool, weight: u8| if stands { weight } else { 0 };
+    Rank(
+        bit(reading.is_in_window, Rank::WINDOW)
+            | bit(!reading.is_available(now), Rank::UNAVAILABLE)
+            | bit(reading.is_excluded, Rank::EXCLUDED),
+    )
+}

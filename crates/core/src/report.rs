@@ -1,0 +1,216 @@
+//! What an attempt, or a probe, does to health: the one door through which evidence enters.
+//!
+//! An attempt reports up to three times: its response head (the endpoint can be reached), its
+//! first content (a trial has succeeded), its outcome. Each later report implies the earlier ones
+//! that the outcome proves, so a caller that never streams reports the outcome alone.
+//!
+//! Rules kept here:
+//! - The own breaker hears every outcome, the endpoint only of reachability: any head is a
+//!   success, a transport failure without one is a failure, everything else is neutral.
+//! - Windows, exclusions, last error and last check are set also by an attempt whose breaker part
+//!   is void: one of an old generation, on an ended lease, or a last resort.
+
+use std::sync::Arc;
+
+use crate::{
+    backend::{Backend, Endpoint},
+    breaker::{BreakerChange, Pass},
+    cell::{Cell, Guarded},
+    mark::MarkReason,
+    outcome::{Charge, Mark, Outcome, OutcomeKind},
+    permit::Permit,
+    time::{Millis, Now},
+    transition::{Change, Notes, Scope, Transition},
+};
+
+impl Permit {
+    /// A response head arrived: the endpoint's part ends here.
+    pub fn head(&mut self, now: Now, notes: &mut Notes) {
+        if let (Some(pass), Some(endpoint)) = (self.endpoint.take(), &self.backend.endpoint) {
+            reached(endpoint, now, pass, notes);
+        }
+    }
+
+    /// The first content arrived, `took` after the request had been sent.
+    pub fn content(&mut self, now: Now, took: Millis, notes: &mut Notes) {
+        if self.has_content {
+            return;
+        }
+        self.head(now, notes);
+        self.has_content = true;
+        let backend = &self.backend;
+        let own = self.own.as_mut();
+        let change = backend.health.cell.with(|guarded| {
+            guarded.latency.sample(now, took);
+            let change = own.and_then(|pass| guarded.breaker.content(now, pass));
+            change.map(|change| tell_breaker(now, change, guarded, None))
+        });
+        notes.tell(now, &backend.id, Scope::Backend, change);
+    }
+
+    /// The attempt ended. Ends the permit.
+    pub fn report(mut self, now: Now, outcome: &Outcome, notes: &mut Notes) {
+        self.report_reachability(now, outcome, notes);
+        self.set_marks(now, outcome, notes);
+        let is_charged = self.is_charged(now, outcome);
+        let (pass, backend) = (self.own.take(), &self.backend);
+        let after_content = self.has_content || outcome.kind == OutcomeKind::Truncated;
+        let change = backend.health.cell.with(|guarded| {
+            guarded.note(now, outcome);
+            let breaker = &mut guarded.breaker;
+            let pass = pass?;
+            let change = match outcome.kind.policy().charge {
+                Charge::Success => breaker.success(now, pass),
+                Charge::Failure | Charge::FailureUnlessTimed if is_charged => {
+                    breaker.failure(now, pass, after_content)
+                }
+                Charge::Failure | Charge::FailureUnlessTimed | Charge::Nothing => {
+                    breaker.release(&pass);
+                    None
+                }
+            };
+            change.map(|change| tell_breaker(now, change, guarded, Some(outcome)))
+        });
+        notes.tell(now, &backend.id, Scope::Backend, change);
+    }
+
+    fn report_reachability(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) {
+        if outcome.status.is_some() || outcome.kind == OutcomeKind::Success {
+            self.head(now, notes);
+        }
+        let (Some(pass), Some(endpoint)) = (self.endpoint.take(), &self.backend.endpoint) else {
+            return;
+        };
+        let is_failure = outcome.kind == OutcomeKind::Transport;
+        let change = endpoint.cell.with(|guarded| {
+            if !is_failure {
+                guarded.breaker.release(&pass);
+                return None;
+            }
+            guarded.note(now, outcome);
+            let change = guarded.breaker.failure(now, pass, false);
+            change.map(|change| tell_breaker(now, change, guarded, Some(outcome)))
+        });
+        notes.tell(now, &endpoint.id, Scope::Endpoint, change);
+    }
+
+    /// A 429 that does not say when is charged only when no other free key is left.
+    fn is_charged(&self, now: Now, outcome: &Outcome) -> bool {
+        outcome.kind.policy().charge == Charge::Failure
+            || (outcome.told().is_none() && !self.backend.has_free_key(now, |key| key != self.key))
+    }
+
+    fn set_marks(&self, now: Now, outcome: &Outcome, notes: &mut Notes) {
+        let backend = &*self.backend;
+        let windows = &backend.windows;
+        let key = &backend.keys[self.key];
+        let (mark, owner, scope, reason, span) = match outcome.kind.policy().mark {
+            Mark::None if outcome.kind == OutcomeKind::Success => {
+                return self.heal(now, notes);
+            }
+            Mark::None => return,
+            Mark::WindowIfTold if !outcome.is_5xx() => return,
+            Mark::WindowIfTold => {
+                let Some(told) = outcome.told() else { return };
+                (&*key.window, &backend.id, Scope::Backend, MarkReason::RetryAfter, told)
+            }
+            Mark::Window => {
+                let span = outcome.told().unwrap_or(windows.rate_limit);
+                (&*key.window, &backend.id, Scope::Backend, MarkReason::RateLimited, span)
+            }
+            Mark::KeyExhausted => {
+                let mark = &key.key.exclusion;
+                (mark, &key.key.id, Scope::Key, MarkReason::Exhausted, windows.exhausted)
+            }
+            Mark::KeyRejected => {
+                let mark = &key.key.exclusion;
+                (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, windows.auth)
+            }
+            Mark::ModelGone => {
+                let mark = &backend.health.exclusion;
+                (mark, &backend.id, Scope::Backend, MarkReason::ModelGone, windows.model_gone)
+            }
+        };
+        let until = now.after(span);
+        if mark.extend(until, reason) {
+            let is_window = matches!(reason, MarkReason::RateLimited | MarkReason::RetryAfter);
+            let key = is_window.then(|| Arc::clone(&key.key.id));
+            let change = Change::Marked { key, until, reason, status: outcome.status };
+            notes.tell(now, owner, scope, Some(change));
+        }
+    }
+
+    /// A success heals the exclusion of its key and of its target; a window it leaves.
+    fn heal(&self, now: Now, notes: &mut Notes) {
+        let key = &self.backend.keys[self.key].key;
+        if let Some(standing) = key.exclusion.clear(now) {
+            let change = Change::Healed { reason: standing.reason };
+            notes.tell(now, &key.id, Scope::Key, Some(change));
+        }
+        if let Some(standing) = self.backend.health.exclusion.clear(now) {
+            let change = Change::Healed { reason: standing.reason };
+            notes.tell(now, &self.backend.id, Scope::Backend, Some(change));
+        }
+    }
+}
+
+fn reached(endpoint: &Endpoint, now: Now, pass: Pass, notes: &mut Notes) {
+    // The common case changes nothing and takes no lock that a provider's targets share.
+    if !pass.is_trial() && endpoint.cell.read().gate.is_spotless {
+        return;
+    }
+    let change = endpoint.cell.with(|guarded| {
+        guarded.last_check = Some(now);
+        guarded.last_error = None;
+        let change = guarded.breaker.success(now, pass);
+        change.map(|change| tell_breaker(now, change, guarded, None))
+    });
+    notes.tell(now, &endpoint.id, Scope::Endpoint, change);
+}
+
+impl Endpoint {
+    pub(crate) fn probed(&self, now: Now, passed: bool, notes: &mut Notes) {
+        probed(&self.cell, &self.id, Scope::Endpoint, now, passed, notes);
+    }
+}
+
+impl Backend {
+    pub(crate) fn probed(&self, now: Now, passed: bool, notes: &mut Notes) {
+        probed(&self.health.cell, &self.id, Scope::Backend, now, passed, notes);
+    }
+}
+
+fn probed(cell: &Cell, id: &Arc<str>, scope: Scope, now: Now, passed: bool, notes: &mut Notes) {
+    let change = cell.with(|guarded| {
+        guarded.note_probe(now, passed);
+        let breaker = &mut guarded.breaker;
+        let change = if passed { breaker.probe_passed(now) } else { breaker.probe_failed(now) };
+        change.map(|change| tell_breaker(now, change, guarded, None))
+    });
+    notes.tell(now, id, scope, change);
+}
+
+fn tell_breaker(
+    now: Now,
+    change: BreakerChange,
+    guarded: &Guarded,
+    outcome: Option<&Outcome>,
+) -> Change {
+    if cfg!(debug_assertions) {
+        guarded.breaker.check_invariants(now);
+    }
+    Change::Breaker {
+        breaker: change,
+        generation: guarded.breaker.gate().generation,
+        evidence: outcome.map(|outcome| outcome.kind),
+        status: outcome.and_then(|outcome| outcome.status),
+    }
+}
+
+impl Notes {
+    pub(crate) fn tell(&mut self, at: Now, whose: &Arc<str>, scope: Scope, change: Option<Change>) {
+        if let Some(change) = change {
+            self.transitions.push(Transition { at, backend: Arc::clone(whose), scope, change });
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A route at work: its candidates in tier order, its cursors and its budget.
+
+use std::sync::Arc;
+
+use crate::{
+    backend::Backend,
+    budget::Budget,
+    mark::Standing as MarkStanding,
+    read::Read,
+    settings::{Abilities, OnAuthError, PinMode, RouteSettings, Standing, Tactic},
+    sync::{AtomicU32, Ordering},
+    time::{Millis, Now},
+};
+use serde::{Deserialize, Serialize};
+
+/// What a request needs of a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    /// It brings tool definitions.
+    pub tools: bool,
+    /// It brings images.
+    pub vision: bool,
+    /// It is this many tokens long, where known.
+    pub context: u64,
+}
+
+/// An ability a target lacks for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ability {
+    /// Taking tool definitions.
+    Tools,
+    /// Taking images.
+    Vision,
+    /// A context window that is large enough.
+    Context,
+}
+
+impl Needs {
+    /// What `abilities` lacks, if anything. Unknown means able.
+    #[must_use]
+    pub fn lacking(&self, abilities: &Abilities) -> Option<Ability> {
+        if self.tools && abilities.tools == Some(false) {
+            return Some(Ability::Tools);
+        }
+        if self.vision && abilities.vision == Some(false) {
+            return Some(Ability::Vision);
+        }
+        abilities.context.is_some_and(|limit| self.context > limit).then_some(Ability::Context)
+    }
+}
+
+/// A backend's place in a route.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) tier: u16,
+    pub(crate) weight: u32,
+    pub(crate) standing: Standing,
+}
+
+/// Why a backend of the route is no candidate for a request, whatever its health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Barred {
+    Inactive,
+    Unconfigured,
+    SwitchedOff(MarkStanding),
+    Lacks(Ability),
+}
+
+impl Candidate {
+    pub(crate) fn barred(&self, now: Now, needs: &Needs) -> Option<Barred> {
+        match self.standing {
+            Standing::Inactive => return Some(Barred::Inactive),
+            Standing::Unconfigured => return Some(Barred::Unconfigured),
+            Standing::Active => {}
+        }
+        if let Some(standing) = self.backend.health.off.standing(now) {
+            return Some(Barred::SwitchedOff(standing));
+        }
+        needs.lacking(&self.backend.abilities).map(Barred::Lacks)
+    }
+
+    pub(crate) fn read(&self, now: Now, index: usize, tactic: Tactic) -> Read {
+        Read::of(&self.backend, now, (index as u16, self.tier, self.weight), tactic)
+    }
+}
+
+/// One route.
+#[derive(Debug)]
+pub struct Route {
+    pub(crate) name: Arc<str>,
+    /// In tier order, inside a tier in file order.
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) tactic: Tactic,
+    pub(crate) affinity_ttl: Millis,
+    pub(crate) pin: PinMode,
+    pub(crate) deadline: Millis,
+    pub(crate) max_hops: u32,
+    pub(crate) on_auth_error: OnAuthError,
+    pub(crate) budget: Arc<Budget>,
+    /// For each tier: the candidate index from which `round_robin` looks next.
+    cursors: Vec<AtomicU32>,
+}
+
+/// A route holds at most this many members: candidates are numbered in sixteen bits.
+pub const MEMBERS_MAX: usize = 4096;
+
+impl Route {
+    pub(crate) fn new(settings: &RouteSettings, backends: &[Arc<Backend>]) -> Self {
+        let mut candidates = Vec::new();
+        for (tier, members) in settings.tiers.iter().enumerate() {
+            for member in members {
+                candidates.push(Candidate {
+                    backend: Arc::clone(&backends[member.backend]),
+                    tier: tier as u16,
+                    weight: member.weight,
+                    standing: member.standing,
+                });
+            }
+        }
+        candidates.truncate(MEMBERS_MAX);
+        Self {
+            name: settings.name.as_str().into(),
+            candidates,
+            tactic: settings.tactic,
+            affinity_ttl: settings.affinity_ttl,
+            pin: settings.pin,
+            deadline: settings.deadline,
+            max_hops: settings.max_hops,
+            on_auth_error: settings.on_auth_error,
+            budget: Arc::new(Budget::new(settings.budget)),
+            cursors: settings.tiers.iter().map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    /// Goes on counting where `old` stopped, if the budget's settings are the same.
+    pub(crate) fn continue_budget(&mut self, old: &Self) {
+        if self.budget.settings() == old.budget.settings() {
+            self.budget = Arc::clone(&old.budget);
+        }
+    }
+
+    /// The name a client asks for.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The backend behind a candidate's number, as in [`Read::candidate`].
+    #[must_use]
+    pub fn backend(&self, candidate: u16) -> &Arc<Backend> {
+        &self.candidates[usize::from(candidate)].backend
+    }
+
+    pub(crate) fn cursor(&self, tier: u16) -> u32 {
+        self.cursors.get(usize::from(tier)).map_or(0, |cursor| cursor.load(Ordering::Relaxed))
+    }
+
+    /// Every pick moves the cursor of its tier to just past the picked one.
+    pub(crate) fn move_cursor(&self, read: &Read) {
+        if self.tactic == Tactic::RoundRobin
+            && let Some(cursor) = self.cursors.get(usize::from(read.tier))
+        {
+            cursor.store(u32::from(read.candidate) + 1, Ordering::Relaxed);
+        }
+    }
+}

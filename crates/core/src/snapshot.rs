@@ -1,0 +1,179 @@
+//! A copy of the health of everything, for `/v1/health`, `status`, dashboard and simulator.
+//!
+//! A snapshot is a copy: later events do not change it, and changing it changes nothing.
+//! It holds names and references, never a secret (I13).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    backend::{Backend, Endpoint, Key},
+    breaker::State,
+    cell::{Cell, LastError},
+    mark::{MarkReason, Standing},
+    read::{Rank, rank},
+    time::Now,
+};
+
+/// The health of everything at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub at: Now,
+    /// Targets and MCP servers, in the order of the settings.
+    pub backends: Vec<BackendSnapshot>,
+    /// Providers' hosts.
+    pub endpoints: Vec<EndpointSnapshot>,
+    /// Credentials that something stands against.
+    pub keys: Vec<KeySnapshot>,
+}
+
+/// The health of one backend.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackendSnapshot {
+    /// `provider/model` or `mcp:NAME`.
+    pub id: String,
+    /// The worse of its own breaker's state and its endpoint's.
+    pub state: State,
+    /// No breaker is open, no window is active, no exclusion stands.
+    pub healthy: bool,
+    /// What stands against it, as choosing sees it.
+    pub rank: Rank,
+    /// Failures since the last success.
+    pub consecutive_failures: u32,
+    /// What went wrong last, until a success.
+    pub last_error: Option<LastError>,
+    /// When an outcome was last heard of.
+    pub last_check: Option<Now>,
+    /// The latest of its re-entry times; `None` when nothing stands against it.
+    pub deadline: Option<Now>,
+    /// Why it is not healthy: the reason of the largest weight.
+    pub reason: Option<Reason>,
+    /// The generation of its own breaker.
+    pub generation: u64,
+    /// Attempts in flight.
+    pub in_flight: u32,
+    /// When its own breaker last closed, unless it has opened since.
+    pub closed_since: Option<Now>,
+}
+
+/// Why a backend is not healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// A window or an exclusion.
+    Mark(MarkReason),
+    /// Its own breaker is open.
+    BreakerOpen,
+    /// Its endpoint's breaker is open.
+    EndpointOpen,
+}
+
+/// The health of one endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndpointSnapshot {
+    /// The provider's name.
+    pub id: String,
+    /// Its breaker's state.
+    pub state: State,
+    /// Failures since it was last reached.
+    pub consecutive_failures: u32,
+    /// What went wrong last, until it was reached.
+    pub last_error: Option<LastError>,
+    /// When it was last heard of. (A healthy endpoint's successes are not written down.)
+    pub last_check: Option<Now>,
+    /// When its breaker is (or was) half-open.
+    pub deadline: Option<Now>,
+}
+
+/// What stands against one credential.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeySnapshot {
+    /// Its name.
+    pub id: String,
+    /// Until when, and why.
+    pub exclusion: Standing,
+}
+
+impl BackendSnapshot {
+    pub(crate) fn of(backend: &Backend, now: Now) -> Self {
+        let reading = backend.read(now);
+        let own = reading.own.gate;
+        let endpoint = reading.endpoint.map(|words| words.gate);
+        let endpoint_state = endpoint.map_or(State::Closed, |gate| gate.state(now));
+        let state = own.state(now).max(endpoint_state);
+        let exclusion = exclusion(backend, now);
+        let window = window(backend, now).filter(|_| reading.is_in_window);
+        let reason = if let Some(standing) = exclusion {
+            Some(Reason::Mark(standing.reason))
+        } else if own.state(now) == State::Open {
+            Some(Reason::BreakerOpen)
+        } else if endpoint_state == State::Open {
+            Some(Reason::EndpointOpen)
+        } else {
+            window.map(|standing| Reason::Mark(standing.reason))
+        };
+        let breakers = [own.half_open_from, endpoint.and_then(|gate| gate.half_open_from)];
+        let marks = [exclusion, window].map(|mark| mark.map(|standing| standing.until));
+        let until = breakers.into_iter().chain(marks).flatten();
+        let (consecutive_failures, last_error, last_check, closed_since) =
+            backend.health.cell.with(|guarded| {
+                let breaker = &guarded.breaker;
+                (
+                    breaker.consecutive_failures(),
+                    guarded.last_error,
+                    guarded.last_check,
+                    breaker.closed_since(),
+                )
+            });
+        Self {
+            id: backend.id.to_string(),
+            state,
+            healthy: state != State::Open && !reading.is_in_window && !reading.is_excluded,
+            rank: rank(&reading, now),
+            consecutive_failures,
+            last_error,
+            last_check,
+            deadline: until.filter(|until| !now.reached(*until)).max(),
+            reason,
+            generation: own.generation,
+            in_flight: backend.in_flight(),
+            closed_since,
+        }
+    }
+}
+
+/// The exclusion of the target as a whole: its own, else its keys' if all are excluded.
+fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
+    let own = backend.health.exclusion.standing(now);
+    let keys: Option<Vec<Standing>> =
+        backend.keys.iter().map(|key| key.key.exclusion.standing(now)).collect();
+    let first_back = keys.and_then(|keys| keys.into_iter().min_by_key(|standing| standing.until));
+    own.into_iter().chain(first_back).max_by_key(|standing| standing.until)
+}
+
+/// The window that ends first: the target is inside one while all of its usable keys are.
+fn window(backend: &Backend, now: Now) -> Option<Standing> {
+    let windows = backend.keys.iter().filter_map(|key| key.window.standing(now));
+    windows.min_by_key(|standing| standing.until)
+}
+
+impl EndpointSnapshot {
+    pub(crate) fn of(endpoint: &Endpoint, now: Now) -> Self {
+        let cell: &Cell = &endpoint.cell;
+        cell.with(|guarded| Self {
+            id: endpoint.id.to_string(),
+            state: guarded.breaker.state(now),
+            consecutive_failures: guarded.breaker.consecutive_failures(),
+            last_error: guarded.last_error,
+            last_check: guarded.last_check,
+            deadline: guarded.breaker.deadline(),
+        })
+    }
+}
+
+impl KeySnapshot {
+    pub(crate) fn of(key: &Key, now: Now) -> Option<Self> {
+        let exclusion = key.exclusion.standing(now)?;
+        Some(Self { id: key.id.to_string(), exclusion })
+    }
+}
