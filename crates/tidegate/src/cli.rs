@@ -1,0 +1,153 @@
+//! What can be typed: the flags every verb has, and the list of verbs.
+//!
+//! `-h` is one screen of 24 lines, so flags about output are in `--help` only.
+//!
+//! Each verb's own arguments stand in its module under [`crate::commands`]. The doc comments here
+//! and there are the help texts a user reads, so they follow the rules for such texts: short, in
+//! the words of the lexicon, without a full stop.
+
+use std::io::{IsTerminal, stdout};
+
+use anstream::ColorChoice;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::{check, completions, explain, help, sim};
+use crate::printer::{Look, Printer, Talk};
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate sim                    watch one outage, request by request
+  tidegate check tidegate.yaml    every problem of a config file at once
+  tidegate explain TG011          what a diagnostic means
+
+Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
+
+/// An AI gateway that stays up when its backends do not, and can prove it on your laptop
+///
+/// It routes LLM and MCP requests around trouble, says why, and simulates any outage with the
+/// code that routes: what `tidegate sim` shows is what production does.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidegate",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = EXAMPLES,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Is this config sound?
+    Check(check::CheckArgs),
+    /// What would happen in this outage?
+    Sim(sim::SimArgs),
+    /// Why? What does this diagnostic mean?
+    Explain(explain::ExplainArgs),
+    /// How does my shell complete tidegate's words?
+    Completions(completions::CompletionsArgs),
+    /// How does this work? (config, scenarios, breaker, exit-codes)
+    Help(help::HelpArgs),
+}
+
+/// Flags every verb has: how much is said, and how it looks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct LookArgs {
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
+    quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true, hide_short_help = true)]
+    verbose: bool,
+    /// Use colour auto (the default), always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    color: Colour,
+    /// Draw with ASCII characters only
+    #[arg(long, global = true, hide_short_help = true)]
+    ascii: bool,
+}
+
+/// The values of `--color`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl LookArgs {
+    /// The printer these flags ask for.
+    pub(crate) fn printer(&self) -> Printer {
+        let talk = match (self.quiet, self.verbose) {
+            (true, _) => Talk::Quiet,
+            (false, true) => Talk::Verbose,
+            (false, false) => Talk::Normal,
+        };
+        let colour = match self.color {
+            Colour::Auto => ColorChoice::Auto,
+            Colour::Always => ColorChoice::Always,
+            Colour::Never => ColorChoice::Never,
+        };
+        // A file or pipe gets the same bytes whatever the locale; only a terminal can fail to
+        // draw a character.
+        let cannot_draw =
+            stdout().is_terminal() && !is_utf8_locale(|name| std::env::var(name).ok());
+        let look = if self.ascii || cannot_draw { Look::Ascii } else { Look::Unicode };
+        Printer::new(talk, colour, look)
+    }
+}
+
+/// Whether the locale's character set is UTF-8: the first variable that is set decides, as in
+/// POSIX; if none is, UTF-8 is the better guess.
+fn is_utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
+    set.filter(|value| !value.is_empty())
+        .map(|value| value.to_ascii_lowercase())
+        .next()
+        .is_none_or(|value| value.contains("utf-8") || value.contains("utf8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::{Cli, is_utf8_locale};
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_first_locale_variable_that_is_set_decides() {
+        let check = |all: &'static str, lang: &'static str, expected| {
+            let locale = |name: &str| match name {
+                "LC_ALL" => Some(all.to_owned()),
+                "LANG" => Some(lang.to_owned()),
+                _ => None,
+            };
+            assert_eq!(is_utf8_locale(locale), expected, "LC_ALL={all} LANG={lang}");
+        };
+        check("", "en_GB.UTF-8", true);
+        check("C", "en_GB.UTF-8", false);
+        check("C.utf8", "C", true);
+        check("", "", true);
+        check("", "POSIX", false);
+    }
+}

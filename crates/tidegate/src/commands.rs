@@ -1,0 +1,25 @@
+//! One module per verb, each with its arguments and a `run` function.
+//!
+//! A verb asks a library, hands what it says to the printer and picks the exit code. Whatever is
+//! more than that belongs into the library.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod help;
+pub(crate) mod sim;
+
+use crate::cli::Command;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Runs the verb that was typed.
+pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
+    match command {
+        Command::Check(args) => check::run(args, printer),
+        Command::Sim(args) => sim::run(args, printer),
+        Command::Explain(args) => explain::run(args, printer),
+        Command::Completions(args) => completions::run(args, printer),
+        Command::Help(args) => help::run(args, printer),
+    }
+}

@@ -1,0 +1,119 @@
+//! `tidegate check [FILE]`: every problem of a config file at once, and what the file means.
+//!
+//! The findings are the result, so they go to stdout, problems and summary alike. Only a file
+//! that cannot be read as YAML at all gives no findings: then stderr says why.
+//!
+//! | the file | exit code |
+//! |---|---|
+//! | is sound, warnings or not | 0 |
+//! | is YAML and has an error | 1 |
+//! | cannot be read: missing, a directory, not UTF-8, not YAML | 3 |
+
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tidegate_config::diagnostic::Diagnostic;
+use tidegate_config::render::{Look, render_all};
+use tidegate_config::source::{Source, read_file};
+
+use self::report::{Meaning, Report};
+use crate::exit::Exit;
+use crate::find;
+use crate::printer::Printer;
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate check                  ./tidegate.yaml, else the user's config folder
+  tidegate check prod.yaml
+  tidegate check --json | jq .problems
+
+Next: `tidegate help config`";
+
+/// Is this config sound?
+///
+/// Exit code 0: sound, warnings or not; 1: it has errors; 3: it cannot be read.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// The config file; none: tidegate.yaml here, else in the user's config folder
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    file: Option<PathBuf>,
+    /// The config file, as other verbs take it
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Finds, reads and checks the file, and prints what was found.
+pub(crate) fn run(args: &CheckArgs, printer: &Printer) -> Exit {
+    let named = args.file.as_deref().or(args.config.as_deref());
+    let path = match find::config_file(named) {
+        Ok(path) => path,
+        Err(places) => return no_file(args, &places, printer),
+    };
+    printer.detail(&format!("reading {}", path.display()));
+    match read_file(&path) {
+        Ok(source) => check(args, &source, printer),
+        Err(problem) => {
+            let source = Source::new(path.display().to_string(), "");
+            let report = Report::new(&source, vec![problem.diagnostic()], None);
+            unreadable(args, &source, &report, printer)
+        }
+    }
+}
+
+fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
+    let (problems, meaning) = load(source);
+    let report = Report::new(source, problems, meaning);
+    if report.problems.iter().any(Diagnostic::is_unreadable) {
+        return unreadable(args, source, &report, printer);
+    }
+    if args.json {
+        printer.result(&format!("{:#}", report.json(source)));
+    } else {
+        printer.result(&findings(source, &report, printer));
+    }
+    if report.errors() > 0 { Exit::No } else { Exit::Done }
+}
+
+/// Problems, a blank line, the summary.
+fn findings(source: &Source, report: &Report, printer: &Printer) -> String {
+    let look = Look { color: printer.has_colour(), ascii: printer.is_ascii() };
+    let problems = render_all(source, &report.problems, look);
+    let gap = if problems.is_empty() { "" } else { "\n" };
+    format!("{problems}{gap}{}", report.summary(printer.width(), printer.is_ascii()))
+}
+
+fn unreadable(args: &CheckArgs, source: &Source, report: &Report, printer: &Printer) -> Exit {
+    if args.json {
+        printer.result(&format!("{:#}", report.json(source)));
+    } else {
+        let look = Look { color: printer.has_colour(), ascii: printer.is_ascii() };
+        printer.talk(&render_all(source, &report.problems, look));
+    }
+    Exit::Unreadable
+}
+
+fn no_file(args: &CheckArgs, places: &[PathBuf], printer: &Printer) -> Exit {
+    let shown: Vec<_> = places.iter().map(|path| format!("`{}`", path.display())).collect();
+    let message = format!("no config file: there is no {}", shown.join(" and no "));
+    if args.json {
+        let source = Source::new("tidegate.yaml", "");
+        let problem = Diagnostic::error(&tidegate_config::codes::UNREADABLE, message);
+        printer.result(&format!("{:#}", Report::new(&source, vec![problem], None).json(&source)));
+    } else {
+        printer.error(&message);
+        printer.hint("`tidegate check FILE` checks another file; `tidegate help config` shows one");
+    }
+    Exit::Unreadable
+}
+
+/// Asks the config crate what is wrong with the file and what it means.
+fn load(source: &Source) -> (Vec<Diagnostic>, Option<Meaning>) {
+    let parsed = tidegate_config::document::parse(source);
+    (parsed.problems, None)
+}

@@ -1,0 +1,106 @@
+//! `tidegate help [TOPIC]`: pages about ideas, beside the help of each verb.
+//!
+//! A page is prose with examples, kept as a text file under `src/topics/` and filled to the
+//! terminal's width. The page of exit codes is made from the codes themselves. The name of a verb
+//! is a topic too: it prints that verb's long help.
+
+use clap::{Args, CommandFactory};
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::wrap;
+
+/// The pages that are files.
+const PAGES: &[(&str, &str)] = &[
+    ("breaker", include_str!("../topics/breaker.txt")),
+    ("config", include_str!("../topics/config.txt")),
+    ("scenarios", include_str!("../topics/scenarios.txt")),
+];
+
+const EXIT_CODES: &str = "exit-codes";
+
+/// How does this work?
+#[derive(Debug, Args)]
+pub(crate) struct HelpArgs {
+    /// config, scenarios, breaker, exit-codes, or a verb; none: the long help
+    topic: Option<String>,
+}
+
+/// Prints the page.
+pub(crate) fn run(args: &HelpArgs, printer: &Printer) -> Exit {
+    let Some(topic) = args.topic.as_deref() else {
+        printer.result(&Cli::command().render_long_help().to_string());
+        return Exit::Done;
+    };
+    if let Some(page) = page(topic, printer.width()) {
+        printer.result(&page);
+        return Exit::Done;
+    }
+    printer.error(&format!("no help about `{topic}`"));
+    printer.hint(&format!("`tidegate help TOPIC` knows {}", topics().join(", ")));
+    Exit::Usage
+}
+
+/// The page about `topic`, filled to `width` columns.
+fn page(topic: &str, width: usize) -> Option<String> {
+    if topic == EXIT_CODES {
+        return Some(exit_codes(width));
+    }
+    if let Some((_, text)) = PAGES.iter().find(|(name, _)| *name == topic) {
+        return Some(wrap::wrap(text, width));
+    }
+    let mut verbs = Cli::command();
+    verbs.build();
+    verbs.find_subcommand_mut(topic).map(|verb| verb.render_long_help().to_string())
+}
+
+/// Everything `help` has a page about: ideas first, then verbs.
+fn topics() -> Vec<String> {
+    let pages = PAGES.iter().map(|(name, _)| (*name).to_owned());
+    let verbs = Cli::command();
+    let verbs = verbs.get_subcommands().map(|verb| verb.get_name().to_owned());
+    pages.chain([EXIT_CODES.to_owned()]).chain(verbs).collect()
+}
+
+fn exit_codes(width: usize) -> String {
+    const INDENT: usize = 7;
+    let mut page = String::from("Exit codes keep their meaning from version to version.\n\n");
+    for exit in Exit::ALL {
+        let words: Vec<&str> = exit.meaning().split_whitespace().collect();
+        let meaning = wrap::fill(&words, width.saturating_sub(INDENT), 0);
+        for (row, line) in meaning.lines().enumerate() {
+            let code = if row == 0 { exit.code().to_string() } else { String::new() };
+            page.push_str(&format!("  {code:>3}  {line}\n"));
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exit_codes, page, topics};
+
+    #[test]
+    fn every_topic_has_a_page() {
+        for topic in topics() {
+            assert!(page(&topic, 80).is_some_and(|text| text.lines().count() > 2), "{topic}");
+        }
+        assert_eq!(page("breakers", 80), None);
+    }
+
+    #[test]
+    fn no_topic_page_is_wider_than_60_columns_if_the_terminal_is_not() {
+        for topic in ["breaker", "config", "scenarios", "exit-codes"] {
+            let text = page(topic, 60).expect("a topic");
+            for line in text.lines() {
+                assert!(line.chars().count() <= 60, "{topic}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_meaning_stays_in_its_column() {
+        assert!(exit_codes(40).contains("\n       "), "{}", exit_codes(40));
+    }
+}

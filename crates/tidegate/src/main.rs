@@ -1,0 +1,58 @@
+//! `tidegate`: the binary. It reads arguments, calls a library, prints, and ends with an exit
+//! code; it decides nothing itself.
+//!
+//! The tour: [`cli`] says what can be typed, [`commands`] holds one module per verb, [`printer`]
+//! is the only file that prints, [`exit`] lists every exit code, [`find`] looks for the config
+//! file, [`wrap`] fits prose to the terminal.
+//!
+//! A verb is a function from its arguments and the printer to an [`exit::Exit`]. Results go to
+//! stdout, talk to stderr.
+
+mod cli;
+mod commands;
+mod exit;
+mod find;
+mod printer;
+mod wrap;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+fn main() -> ExitCode {
+    exit::end_when_interrupted();
+    let report = |text: &str| Printer::plain().talk(text);
+    exit::catch_bug(run, report).into()
+}
+
+/// Reads the command line and runs the verb it names.
+fn run() -> Exit {
+    match Cli::try_parse() {
+        Ok(cli) => {
+            let printer = cli.look.printer();
+            printer.exit(commands::run(&cli.command, &printer))
+        }
+        Err(error) => answer_parser(&error),
+    }
+}
+
+/// Help and version are results; anything else the parser says is a usage error.
+fn answer_parser(error: &clap::Error) -> Exit {
+    let printer = Printer::plain();
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            printer.result(&text);
+            printer.exit(Exit::Done)
+        }
+        _ => {
+            printer.talk(&text);
+            Exit::Usage
+        }
+    }
+}

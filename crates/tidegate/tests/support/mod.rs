@@ -1,0 +1,41 @@
+//! Runs the real program for the tests of its commands.
+//!
+//! Every run happens in a folder of its own with an empty environment, so nothing of the machine
+//! leaks into the result and tests do not meet each other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a run of the program left.
+#[derive(Debug)]
+pub struct Run {
+    /// The exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// The result.
+    pub stdout: String,
+    /// The talk.
+    pub stderr: String,
+}
+
+/// An empty folder named after the test.
+pub fn folder(test: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    drop(fs::remove_dir_all(&folder));
+    fs::create_dir_all(&folder).expect("the build's own folder takes files");
+    folder
+}
+
+/// The program, about to start in `folder` without any environment.
+pub fn program(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.current_dir(folder).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// Runs a prepared program to its end.
+pub fn run(command: &mut Command) -> Run {
+    let done = command.output().expect("the program starts");
+    let text = |bytes| String::from_utf8(bytes).expect("the program prints UTF-8");
+    Run { code: done.status.code(), stdout: text(done.stdout), stderr: text(done.stderr) }
+}
