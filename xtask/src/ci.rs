@@ -29,7 +29,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     let start = std::time::Instant::now();
     let mut counts = Counts::default();
     Stage::cargo("format", &["fmt", "--all", "--check"]).run()?;
-    timed("dependencies", "cargo xtask ci", deny::check)?;
+    timed("dependencies", "cargo xtask deny", deny::check)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     Stage::cargo("clippy", &clippy).run()?;
     for stage in feature_sets(&deny::metadata()?) {

@@ -4,6 +4,7 @@
 //! | command | does |
 //! |---|---|
 //! | `ci` | every check a change must pass, stage by stage ([`ci`]) |
+//! | `deny` | what the dependency tree may hold ([`deny`]) |
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
 //! | `bench` | runs the benchmarks ([`ci::bench`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
@@ -19,13 +20,14 @@ mod stage;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <ci | docs [--check] | bench | nightly>";
+const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | bench | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["ci"] => ci::ci(),
+        ["deny"] => deny::check(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["bench"] => ci::bench(),
