@@ -20,6 +20,7 @@ use crate::{
     cell::{Cell, Words},
     mark::{Mark, Standing},
     permit::Permit,
+    probe::SharedContact,
     settings::{Abilities, BackendSettings, EndpointSettings, KeySettings},
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
@@ -31,6 +32,7 @@ pub(crate) struct Endpoint {
     pub(crate) id: Arc<str>,
     pub(crate) identity: String,
     pub(crate) cell: Cell,
+    pub(crate) contact: SharedContact,
 }
 
 impl Endpoint {
@@ -40,6 +42,7 @@ impl Endpoint {
             id: settings.id.as_str().into(),
             identity: settings.identity.clone(),
             cell: Cell::new(breaker),
+            contact: SharedContact::default(),
         }
     }
 }
@@ -95,6 +98,7 @@ pub(crate) struct Health {
     /// An operator's word: not a candidate until then.
     pub(crate) off: Mark,
     pub(crate) in_flight: AtomicU32,
+    pub(crate) contact: SharedContact,
 }
 
 /// A target or an MCP server.
@@ -159,6 +163,7 @@ impl Backend {
             exclusion: Mark::default(),
             off: Mark::default(),
             in_flight: AtomicU32::new(0),
+            contact: SharedContact::default(),
         };
         Self::with_health(settings, number, Arc::new(health), endpoint, keys)
     }
@@ -214,6 +219,11 @@ impl Backend {
             is_in_window: if all_excluded { all_in_window } else { usable_in_window },
             is_excluded: all_excluded || self.health.exclusion.standing(now).is_some(),
         }
+    }
+
+    /// Where a probe of it looks: its endpoint's contact with traffic, else its own.
+    pub(crate) fn contact(&self) -> &SharedContact {
+        self.endpoint.as_ref().map_or(&self.health.contact, |endpoint| &endpoint.contact)
     }
 
     pub(crate) fn in_flight(&self) -> u32 {

@@ -15,6 +15,7 @@ use crate::{
     mark::{Mark, MarkReason},
     pins::{Pin, Pins},
     plan::{Ask, Plan},
+    probe::Contact,
     route::Route,
     settings::{BackendSettings, KeySettings, Settings},
     snapshot::{BackendSnapshot, EndpointSnapshot, KeySnapshot, Snapshot},
@@ -145,6 +146,14 @@ impl Core {
         let Some(backend) = self.backend(id) else { return false };
         backend.probed(now, passed, notes);
         true
+    }
+
+    /// When a provider's endpoint, or an MCP server, was last used and last worked.
+    #[must_use]
+    pub fn contact(&self, id: &str) -> Contact {
+        let endpoint = self.endpoints.iter().find(|it| &*it.id == id).map(|it| it.contact.read());
+        let contact = endpoint.or_else(|| self.backend(id).map(|it| it.health.contact.read()));
+        contact.unwrap_or_default()
     }
 
     /// An operator takes a backend out until a time ([`Now::NEVER`] = until further notice), or

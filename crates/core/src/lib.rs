@@ -11,6 +11,7 @@
 //!   `tactic` picks inside a tier; `pins` remembers sessions; `budget` bounds hops.
 //! - [`permit::Permit`]: the right to make one attempt; `report` is how evidence enters.
 //! - [`breaker::Breaker`]: closed, open, half-open; `cell` shares it between threads.
+//! - [`probe`]: when to ask a backend unasked.
 //! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
 //!   means.
 //! - [`transition`], [`explain`], [`snapshot`]: what the core says about itself, as data.
@@ -30,6 +31,7 @@ pub mod outcome;
 pub mod permit;
 mod pins;
 pub mod plan;
+pub mod probe;
 pub mod read;
 mod report;
 pub mod route;

@@ -30,6 +30,7 @@ impl Permit {
         endpoint: Option<Pass>,
     ) -> Self {
         backend.health.in_flight.fetch_add(1, Ordering::Relaxed);
+        backend.contact().used(began);
         let is_last_resort = own.is_none();
         Self { backend, key, began, own, endpoint, is_last_resort, has_content: false }
     }

@@ -54,6 +54,9 @@ impl Permit {
         self.set_marks(now, outcome, notes);
         let is_charged = self.is_charged(now, outcome);
         let (pass, backend) = (self.own.take(), &self.backend);
+        if outcome.kind == OutcomeKind::Success {
+            backend.health.contact.succeeded(now);
+        }
         let after_content = self.has_content || outcome.kind == OutcomeKind::Truncated;
         let change = backend.health.cell.with(|guarded| {
             guarded.note(now, outcome);
@@ -155,6 +158,7 @@ impl Permit {
 }
 
 fn reached(endpoint: &Endpoint, now: Now, pass: Pass, notes: &mut Notes) {
+    endpoint.contact.succeeded(now);
     // The common case changes nothing and takes no lock that a provider's targets share.
     if !pass.is_trial() && endpoint.cell.read().gate.is_spotless {
         return;

@@ -1,0 +1,256 @@
+//! When to probe: a pure schedule. The shell makes the requests.
+//!
+//! Rules kept here:
+//! - The first probe is due at once; the next ones every interval, each backend's in a phase of
+//!   its own, so that a fleet does not probe in step.
+//! - A tick is skipped while a probe is under way, when traffic succeeded within the interval, and
+//!   when nobody has used the backend for a while. It is never caught up on.
+//!
+//! What a probe's result means is the breaker's business; probing goes on while it is open.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    draw::{fraction, mix},
+    sync::{AtomicU64, Ordering},
+    time::{Millis, Now},
+};
+
+/// How a provider or server is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeSettings {
+    /// The interval; zero = off.
+    pub every: Millis,
+    /// How long one probe may take.
+    pub timeout: Millis,
+    /// Whether the result of a provider's probe goes to its targets' breakers too.
+    pub heals: bool,
+    /// With nobody using the backend for this long, probing pauses.
+    pub pause_after: Millis,
+}
+
+impl Default for ProbeSettings {
+    fn default() -> Self {
+        Self {
+            every: Millis::seconds(30),
+            timeout: Millis::seconds(3),
+            heals: false,
+            pause_after: Millis::minutes(60),
+        }
+    }
+}
+
+/// What a tick calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tick {
+    /// Probe now, and say when it has ended.
+    Probe,
+    /// It is not time yet.
+    NotDue,
+    /// The previous probe has not ended.
+    UnderWay,
+    /// Traffic succeeded within the interval.
+    TrafficSpoke,
+    /// Nobody has used the backend for a long time.
+    NobodyUsesIt,
+}
+
+/// When a backend was last used, and when it last worked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contact {
+    /// The latest attempt.
+    pub used_at: Option<Now>,
+    /// The latest success of traffic (of an endpoint: the latest response head).
+    pub succeeded_at: Option<Now>,
+}
+
+/// The schedule of one backend's probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeClock {
+    settings: ProbeSettings,
+    seed: u64,
+    started: Now,
+    next: Now,
+    is_first: bool,
+    is_under_way: bool,
+}
+
+impl ProbeClock {
+    /// A schedule whose first probe is due at once.
+    #[must_use]
+    pub fn new(settings: ProbeSettings, seed: u64, now: Now) -> Self {
+        Self { settings, seed, started: now, next: now, is_first: true, is_under_way: false }
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &ProbeSettings {
+        &self.settings
+    }
+
+    /// When it wants to be asked next; `None` = never.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Now> {
+        (self.settings.every > Millis::ZERO).then_some(self.next)
+    }
+
+    /// What to do now.
+    pub fn tick(&mut self, now: Now, contact: Contact) -> Tick {
+        let every = self.settings.every;
+        if every == Millis::ZERO || !now.reached(self.next) {
+            return Tick::NotDue;
+        }
+        let was_first = self.is_first;
+        self.move_on(now);
+        let within =
+            |moment: Option<Now>, span| moment.is_some_and(|moment| now.since(moment) < span);
+        let used_at = contact.used_at.unwrap_or(self.started);
+        if self.is_under_way {
+            Tick::UnderWay
+        } else if !was_first && within(contact.succeeded_at, every) {
+            Tick::TrafficSpoke
+        } else if !within(Some(used_at), self.settings.pause_after) {
+            Tick::NobodyUsesIt
+        } else {
+            self.is_under_way = true;
+            Tick::Probe
+        }
+    }
+
+    /// The probe has ended, one way or another.
+    pub fn ended(&mut self) {
+        self.is_under_way = false;
+    }
+
+    fn move_on(&mut self, now: Now) {
+        let every = self.settings.every;
+        if self.is_first {
+            self.is_first = false;
+            // The second tick sets the phase: half an interval to a whole one after the first.
+            let phase = every.scaled(0.5 + 0.5 * fraction(mix(self.seed)));
+            self.next = now.after(Millis(phase.0.max(1)));
+        } else {
+            let late_by = now.since(self.next).0 % every.0;
+            self.next = now.after(Millis(every.0 - late_by));
+        }
+    }
+}
+
+/// [`Contact`] as threads share it. Written at most once a second: a backend's traffic would
+/// otherwise fight for one cache line, and probe intervals are not that fine.
+#[derive(Debug, Default)]
+pub(crate) struct SharedContact {
+    used: AtomicU64,
+    succeeded: AtomicU64,
+}
+
+/// Moments are stored one later, so that zero means "never".
+const GRAIN_MS: u64 = 1000;
+
+impl SharedContact {
+    pub(crate) fn used(&self, now: Now) {
+        note(&self.used, now);
+    }
+
+    pub(crate) fn succeeded(&self, now: Now) {
+        note(&self.succeeded, now);
+    }
+
+    pub(crate) fn read(&self) -> Contact {
+        let moment = |word: &AtomicU64| word.load(Ordering::Relaxed).checked_sub(1).map(Now);
+        Contact { used_at: moment(&self.used), succeeded_at: moment(&self.succeeded) }
+    }
+}
+
+fn note(word: &AtomicU64, now: Now) {
+    let stored = word.load(Ordering::Relaxed);
+    let moment = now.0.saturating_add(1);
+    if stored == 0 || moment >= stored.saturating_add(GRAIN_MS) {
+        word.store(moment, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn clock(every: u64) -> ProbeClock {
+        let settings = ProbeSettings { every: Millis(every), ..ProbeSettings::default() };
+        ProbeClock::new(settings, 7, Now(100))
+    }
+
+    #[test]
+    fn the_first_probe_is_due_at_once_and_the_rest_every_interval() {
+        let mut clock = clock(30_000);
+        assert_eq!(clock.next_due(), Some(Now(100)));
+        assert_eq!(clock.tick(Now(100), Contact::default()), Tick::Probe);
+        clock.ended();
+        let second = clock.next_due().expect("it is on");
+        assert!((15_100..=30_100).contains(&second.0), "{second:?}");
+        assert_eq!(clock.tick(second, Contact::default()), Tick::Probe);
+        assert_eq!(clock.next_due(), Some(second.after(Millis(30_000))));
+    }
+
+    #[test]
+    fn phases_differ_between_backends() {
+        let second = |seed| {
+            let mut clock = ProbeClock::new(ProbeSettings::default(), seed, Now(0));
+            clock.tick(Now(0), Contact::default());
+            clock.next_due()
+        };
+        assert_ne!(second(1), second(2));
+    }
+
+    #[test]
+    fn a_tick_is_skipped_while_a_probe_is_under_way_and_never_caught_up() {
+        let mut clock = clock(1000);
+        clock.tick(Now(100), Contact::default());
+        assert_eq!(clock.tick(Now(50_000), Contact::default()), Tick::UnderWay);
+        clock.ended();
+        assert_eq!(clock.tick(Now(50_000), Contact::default()), Tick::NotDue);
+        let next = clock.next_due().expect("it is on");
+        assert!(next > Now(50_000) && next <= Now(51_000));
+    }
+
+    #[test]
+    fn traffic_that_succeeded_within_the_interval_replaces_the_probe() {
+        let mut clock = clock(1000);
+        clock.tick(Now(100), Contact::default());
+        clock.ended();
+        let due = Now(5000);
+        let contact = Contact { used_at: Some(due), succeeded_at: Some(Now(due.0 - 999)) };
+        assert_eq!(clock.clone().tick(due, contact), Tick::TrafficSpoke);
+        let older = Contact { succeeded_at: Some(Now(due.0 - 1000)), ..contact };
+        assert_eq!(clock.tick(due, older), Tick::Probe);
+    }
+
+    #[test]
+    fn probing_pauses_when_nobody_uses_the_backend_for_an_hour() {
+        let mut clock = clock(30_000);
+        clock.tick(Now(100), Contact::default());
+        clock.ended();
+        let hour = 3_600_000;
+        assert_eq!(clock.tick(Now(100 + hour), Contact::default()), Tick::NobodyUsesIt);
+        let used = Contact { used_at: Some(Now(200 + hour)), succeeded_at: None };
+        assert_eq!(clock.tick(Now(60_000 + hour), used), Tick::Probe);
+    }
+
+    #[test]
+    fn an_interval_of_zero_is_off() {
+        let mut clock = clock(0);
+        assert_eq!(clock.next_due(), None);
+        assert_eq!(clock.tick(Now(100), Contact::default()), Tick::NotDue);
+    }
+
+    #[test]
+    fn contact_is_written_at_most_once_a_second() {
+        let contact = SharedContact::default();
+        for moment in [0, 400, 999] {
+            contact.used(Now(moment));
+        }
+        assert_eq!(contact.read().used_at, Some(Now(0)));
+        contact.used(Now(1000));
+        assert_eq!(contact.read(), Contact { used_at: Some(Now(1000)), succeeded_at: None });
+    }
+}
