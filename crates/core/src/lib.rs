@@ -14,7 +14,7 @@
 //! - [`probe`]: when to ask a backend unasked.
 //! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
 //!   means.
-//! - [`transition`], [`explain`], [`snapshot`]: what the core says about itself, as data.
+//! - [`decision`], [`transition`], [`explain`], [`snapshot`]: what the core says about itself, as data.
 
 pub mod attempt;
 mod backend;
@@ -23,6 +23,7 @@ mod budget;
 mod cell;
 pub mod choice;
 pub mod core;
+pub mod decision;
 pub mod draw;
 pub mod explain;
 mod latency;

@@ -131,6 +131,12 @@ impl Plan {
         &self.log
     }
 
+    /// When it began.
+    #[must_use]
+    pub fn began(&self) -> Now {
+        self.began
+    }
+
     /// The moment by which it must be over.
     #[must_use]
     pub fn deadline(&self) -> Now {
