@@ -20,6 +20,8 @@ pub mod codes;
 pub mod diagnostic;
 pub mod document;
 pub mod duration;
+pub mod file;
+pub mod glob;
 pub mod path;
 pub mod percent;
 pub mod render;

@@ -1,0 +1,51 @@
+//! `admin` and `keys`: who may reach the gateway.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{address::Address, secret::SecretRef};
+
+/// Where the admin listener listens unless told otherwise.
+const ADMIN_LISTEN: &str = "127.0.0.1:8701";
+
+/// The admin listener: dashboard, API, metrics.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdminFile {
+    /// Where the dashboard, the admin API and `/metrics` listen. Other than loopback only with `token`.
+    #[schemars(example = &"127.0.0.1:8701")]
+    pub listen: Address,
+    /// The token that admin requests have to carry. Absent: none is asked for, on loopback only.
+    #[schemars(example = &"env:TIDEGATE_ADMIN_TOKEN")]
+    pub token: Option<SecretRef>,
+}
+
+impl Default for AdminFile {
+    fn default() -> Self {
+        Self { listen: address(ADMIN_LISTEN), token: None }
+    }
+}
+
+/// Somebody who may call the data plane.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallerFile {
+    /// The name it has in decisions, logs and the dashboard.
+    #[schemars(example = &"ci")]
+    pub name: String,
+    /// The key it sends.
+    #[schemars(example = &"env:CI_KEY")]
+    pub key: SecretRef,
+    /// The routes it may use. Absent: all.
+    #[schemars(example = json!(["fast"]))]
+    pub routes: Option<Vec<String>>,
+    /// The MCP servers it may use. Absent: all.
+    #[schemars(example = json!(["github"]))]
+    pub servers: Option<Vec<String>>,
+}
+
+/// An address that is written in this program.
+pub(super) fn address(text: &str) -> Address {
+    Address::parse(text).expect("the built-in addresses are addresses")
+}

@@ -1,0 +1,135 @@
+//! `providers`: LLM APIs, their keys and their targets.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    health::{HealthFile, ProbeFile},
+    timeouts::TimeoutsFile,
+};
+use crate::secret::SecretRef;
+
+/// An LLM API: wire format, url, keys.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderFile {
+    /// The wire format it speaks.
+    #[schemars(example = &"openai")]
+    pub api: Api,
+    /// What the vendor's official SDK takes as base url (with `/v1` for openai). Absent: the vendor's public one.
+    #[schemars(example = &"http://127.0.0.1:11434/v1")]
+    pub url: Option<String>,
+    /// Its key. Absent, and no `keys`: requests carry none.
+    #[schemars(example = &"env:GROQ_API_KEY")]
+    pub key: Option<SecretRef>,
+    /// A pool of keys, used in turn, each with a health of its own; instead of `key`.
+    #[schemars(example = json!(["env:ANTHROPIC_KEY_A", "env:ANTHROPIC_KEY_B"]))]
+    pub keys: Option<Vec<SecretRef>>,
+    /// How the key is sent. Absent: as the api wants it.
+    #[schemars(example = &"x-api-key")]
+    pub auth: Option<Auth>,
+    /// Headers added to every request; `env:NAME` and `file:path` work here too.
+    #[serde(default)]
+    #[schemars(example = json!({"anthropic-beta": "tools-2024"}))]
+    pub headers: IndexMap<String, SecretRef>,
+    /// Query parameters added to every request.
+    #[serde(default)]
+    #[schemars(example = json!({"api-version": "2024-10-21"}))]
+    pub query: IndexMap<String, String>,
+    /// How long each part of an attempt may take.
+    #[serde(default)]
+    pub timeouts: TimeoutsFile,
+    /// Extra root certificates, as `file:path`. Absent: the system's only.
+    #[schemars(example = &"file:corp.pem")]
+    pub ca: Option<SecretRef>,
+    /// The provider's probe; merged over `health.probe`.
+    pub probe: Option<ProbeFile>,
+    /// What an openai provider serves. Absent: everything.
+    #[schemars(example = json!(["chat"]))]
+    pub serves: Option<Vec<Serves>>,
+    /// Whether a host name may resolve to a private address.
+    #[serde(default)]
+    #[schemars(example = true)]
+    pub allow_private: bool,
+    /// How the health of its targets is judged, where it differs from the top level.
+    #[serde(default)]
+    pub health: HealthFile,
+    /// What differs for single models, by model name.
+    #[serde(default)]
+    #[schemars(example = json!({"claude-sonnet-4": {"context": 200_000}}))]
+    pub targets: IndexMap<String, TargetFile>,
+}
+
+/// What differs for one model of a provider.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TargetFile {
+    /// How its health is judged, where it differs from the provider.
+    pub health: HealthFile,
+    /// Its timeouts, where they differ from the provider.
+    pub timeouts: TimeoutsFile,
+    /// Its context window in tokens. Absent: unknown, taken to be large enough.
+    #[schemars(example = 200_000)]
+    pub context: Option<u64>,
+    /// Whether it takes images. Absent: unknown, taken to be so.
+    #[schemars(example = true)]
+    pub vision: Option<bool>,
+    /// Whether it takes tool definitions. Absent: unknown, taken to be so.
+    #[schemars(example = true)]
+    pub tools: Option<bool>,
+}
+
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// OpenAI: chat completions, responses, embeddings.
+    Openai,
+    /// Anthropic messages.
+    Anthropic,
+    /// Google Gemini.
+    Gemini,
+    /// Answers inside the process, for trying things out.
+    Fake,
+}
+
+impl Api {
+    /// The vendor's public url; none for a provider inside the process.
+    #[must_use]
+    pub const fn public_url(self) -> Option<&'static str> {
+        match self {
+            Self::Openai => Some("https://api.openai.com/v1"),
+            Self::Anthropic => Some("https://api.anthropic.com"),
+            Self::Gemini => Some("https://generativelanguage.googleapis.com"),
+            Self::Fake => None,
+        }
+    }
+}
+
+/// How a key is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Auth {
+    /// `authorization: Bearer KEY`.
+    Bearer,
+    /// `x-api-key: KEY`.
+    XApiKey,
+    /// `api-key: KEY`, as Azure has it.
+    ApiKey,
+    /// Not at all.
+    None,
+}
+
+/// A kind of request that an openai provider serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Serves {
+    /// Chat completions.
+    Chat,
+    /// Responses.
+    Responses,
+    /// Embeddings.
+    Embeddings,
+}

@@ -1,0 +1,148 @@
+//! The rest of the file: state, history, telemetry, limits, log, reload, shutdown.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidegate_core::time::Millis;
+
+use crate::{bytes::ByteSize, duration::Duration, secret::SecretRef};
+
+/// Shared state between replicas. Reserved: it is not built.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateFile {
+    /// The url of a Redis or Valkey.
+    #[schemars(example = &"env:REDIS_URL")]
+    pub redis: SecretRef,
+}
+
+/// Decisions and transitions on disk.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryFile {
+    /// The database file; a relative path starts at the config file's folder.
+    #[schemars(example = &"tidegate.db")]
+    pub file: String,
+    /// For how long they are kept.
+    #[serde(default = "default_keep")]
+    #[schemars(example = &"168h")]
+    pub keep: Duration,
+}
+
+fn default_keep() -> Duration {
+    Millis::minutes(7 * 24 * 60).into()
+}
+
+/// Traces to an OpenTelemetry collector.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryFile {
+    /// The collector's url.
+    #[schemars(example = &"http://127.0.0.1:4317")]
+    pub otlp: String,
+}
+
+/// Bounds on what the data plane accepts and holds.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsFile {
+    /// The largest request body.
+    #[schemars(example = &"32MiB")]
+    pub body: ByteSize,
+    /// The largest request head.
+    #[schemars(example = &"64KiB")]
+    pub headers: ByteSize,
+    /// Client connections at once.
+    #[schemars(example = 10_000)]
+    pub connections: u32,
+    /// How much of a stream is held back before its first content.
+    #[schemars(example = &"4MiB")]
+    pub hold: ByteSize,
+    /// How much of an answer that does not stream is held back before it is released.
+    #[schemars(example = &"1MiB")]
+    pub answer: ByteSize,
+}
+
+impl Default for LimitsFile {
+    fn default() -> Self {
+        Self {
+            body: ByteSize(32 << 20),
+            headers: ByteSize(64 << 10),
+            connections: 10_000,
+            hold: ByteSize(4 << 20),
+            answer: ByteSize(1 << 20),
+        }
+    }
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogFile {
+    /// For humans or for machines.
+    #[schemars(example = &"json")]
+    pub format: LogFormat,
+    /// How much.
+    #[schemars(example = &"debug")]
+    pub level: LogLevel,
+    /// Whether every request gets a line.
+    #[schemars(example = true)]
+    pub access: bool,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Lines for humans.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Somebody has to act.
+    Error,
+    /// Degraded, but serving.
+    Warn,
+    /// What an operator wants to know.
+    #[default]
+    Info,
+    /// Every request.
+    Debug,
+    /// Every byte.
+    Trace,
+}
+
+/// How the file is read again while running.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReloadFile {
+    /// How long the file has to stand still before a change is read.
+    #[schemars(example = &"300ms")]
+    pub debounce: Duration,
+}
+
+impl Default for ReloadFile {
+    fn default() -> Self {
+        Self { debounce: Millis(300).into() }
+    }
+}
+
+/// How the gateway ends.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShutdownFile {
+    /// How long requests in flight may go on.
+    #[schemars(example = &"30s")]
+    pub drain: Duration,
+}
+
+impl Default for ShutdownFile {
+    fn default() -> Self {
+        Self { drain: Millis::seconds(30).into() }
+    }
+}
