@@ -46,7 +46,6 @@ pub struct Ask<'a> {
 
 /// What to do next.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a step is taken apart at once; boxing allocates")]
 pub enum Step {
     /// Make this attempt and report how it ended.
     Attempt(Permit),
