@@ -6,6 +6,10 @@
 //! 2. [`document`]: YAML into a tree of nodes that know where they stand.
 //! 3. [`shape`]: the tree into plain types, along their JSON Schema, reporting every unknown key,
 //!    wrong type and bad value at once.
+//! 4. `check`: rules between keys, all of them at once.
+//! 5. `resolve`: what the file means to the core, in settings without anything left open.
+//!
+//! [`load`] does 2 to 5 for the config file, whose format is in [`file`].
 //!
 //! Problems are [`diagnostic::Diagnostic`]s with a code (`codes`), a key path ([`path`]) and a
 //! span; [`render`] draws them. Steps 1 to 3 know nothing of the config file, and scenario files
@@ -16,16 +20,26 @@
 
 pub mod address;
 pub mod bytes;
+mod check;
 pub mod codes;
 pub mod diagnostic;
 pub mod document;
 pub mod duration;
 pub mod file;
 pub mod glob;
+mod load;
+pub mod model_name;
 pub mod path;
 pub mod percent;
 pub mod render;
+mod resolve;
+pub mod schema;
 pub mod secret;
 pub mod shape;
 pub mod source;
 pub mod suggest;
+
+pub use crate::{
+    load::{Loaded, Summary, load},
+    resolve::{Config, provider_url},
+};

@@ -3,4 +3,228 @@
 use super::Code;
 
 /// The codes of this module, in order.
-pub(super) static ALL: &[&Code] = &[];
+pub(super) static ALL: &[&Code] = &[
+    &UNKNOWN_TARGET,
+    &BAD_URL,
+    &BAD_GLOB,
+    &BAD_NAME,
+    &EMPTY_ROUTE,
+    &DUPLICATE_TARGET,
+    &SINGLE_TARGET,
+    &UNKNOWN_ROUTE,
+    &UNKNOWN_SERVER,
+    &UNKNOWN_WEIGHT,
+    &SERVER_TRANSPORT,
+    &KEEPALIVE_WITHOUT_TOOL,
+    &EXPOSED,
+    &KEY_AND_KEYS,
+    &BAD_SETTING,
+    &LITERAL_SECRET,
+    &UNRESOLVED_SECRET,
+    &NOT_BUILT,
+    &RESERVED,
+    &OVERLAPPING_MATCH,
+    &MANY_HOPS,
+    &NO_EFFECT,
+    &SAME_ADDRESS,
+    &TWICE_NAMED,
+];
+
+/// A tier names a provider that is not configured.
+pub static UNKNOWN_TARGET: Code = Code {
+    id: "TG011",
+    title: "a target that does not exist",
+    text: "A target is written `provider/model`, split at the first slash. The part before it has \
+           to be the name of a provider under `providers`; the model is taken as it is, because \
+           only the provider knows its models.",
+};
+
+/// A url that cannot be used.
+pub static BAD_URL: Code = Code {
+    id: "TG018",
+    title: "not a usable url",
+    text: "A url starts with `http://` or `https://`, has a host, and carries no user name, query \
+           or fragment: keys belong into `key`, and query parameters into `query`.",
+};
+
+/// A pattern that cannot be used.
+pub static BAD_GLOB: Code = Code {
+    id: "TG019",
+    title: "not a usable pattern",
+    text: "In `match`, `include` and `exclude`, `*` stands for any text and `?` for any one \
+           character. Brackets and braces, which mean something in other pattern languages, are \
+           refused, so that nobody relies on them.",
+};
+
+/// A name that could not be used.
+pub static BAD_NAME: Code = Code {
+    id: "TG020",
+    title: "not a usable name",
+    text: "Names of providers and servers are written in other places (`provider/model`, \
+           `mcp:NAME`, `server_tool`), so they hold letters, digits, `-`, `_` and `.` only, and at \
+           most 64 of them. A route's name may also hold `/`, `:` and the like, but no space.",
+};
+
+/// A route that leads nowhere.
+pub static EMPTY_ROUTE: Code = Code {
+    id: "TG021",
+    title: "an empty route or tier",
+    text: "A route needs at least one tier, and a tier at least one target: nothing could ever \
+           answer a request for it.",
+};
+
+/// A target that stands twice in a route.
+pub static DUPLICATE_TARGET: Code = Code {
+    id: "TG022",
+    title: "a target stands twice in a route",
+    text: "A request visits a target at most once, so a second mention never does anything. Remove \
+           one; to send a target more traffic, use `pick: weighted` and `weights`.",
+};
+
+/// A route with one target.
+pub static SINGLE_TARGET: Code = Code {
+    id: "TG023",
+    title: "a route with a single target",
+    text: "When the only target of a route is down, nothing can answer. Add a tier with a target \
+           of another provider.",
+};
+
+/// A route that is not configured.
+pub static UNKNOWN_ROUTE: Code = Code {
+    id: "TG024",
+    title: "a route that does not exist",
+    text: "`default_route`, a caller's `routes` and `mcp.search.embeddings.route` name routes \
+           under `routes`, by their exact name and not by a pattern.",
+};
+
+/// A server that is not configured.
+pub static UNKNOWN_SERVER: Code = Code {
+    id: "TG025",
+    title: "a server that does not exist",
+    text: "A caller's `servers` and the groups under `mcp.replicas` name servers under \
+           `mcp.servers`; a caller may also name a group.",
+};
+
+/// A weight of a target that the route does not have.
+pub static UNKNOWN_WEIGHT: Code = Code {
+    id: "TG026",
+    title: "a weight for a target that the route does not have",
+    text: "`weights` names targets of the route's own tiers, written exactly as there.",
+};
+
+/// A server with two transports or none.
+pub static SERVER_TRANSPORT: Code = Code {
+    id: "TG027",
+    title: "a server needs either a url or a command",
+    text: "An MCP server is reached over HTTP (`url`) or started as a program (`command`); write \
+           exactly one of them.",
+};
+
+/// `method: tool` without a tool.
+pub static KEEPALIVE_WITHOUT_TOOL: Code = Code {
+    id: "TG028",
+    title: "a keepalive by tool needs a tool",
+    text: "`method: tool` calls a tool to keep the connection alive, so the file has to say which: \
+           `tool: {name: get_me}`. Choose one that is cheap and changes nothing.",
+};
+
+/// A listener that the network can reach and nothing protects.
+pub static EXPOSED: Code = Code {
+    id: "TG029",
+    title: "a listener is open to the network",
+    text: "A listener on an address other than loopback can be reached by others. The data plane \
+           then needs `keys`, the admin listener a `token`; without them everybody who reaches \
+           the port could spend your credit or change what the gateway does.",
+};
+
+/// `key` and `keys`.
+pub static KEY_AND_KEYS: Code = Code {
+    id: "TG030",
+    title: "both key and keys",
+    text: "A provider has one `key`, or a pool of `keys`. With both it would not be clear whether \
+           the one belongs to the pool.",
+};
+
+/// A health value that makes no sense.
+pub static BAD_SETTING: Code = Code {
+    id: "TG031",
+    title: "a setting that makes no sense",
+    text: "The value has the right form but could not work: a threshold below 1, a share outside 0 \
+           to 1, a growth below 1, an `open_max` shorter than `open_for`, a timeout of zero. The \
+           message names the rule.",
+};
+
+/// A secret in the file.
+pub static LITERAL_SECRET: Code = Code {
+    id: "TG032",
+    title: "a secret is written into the file",
+    text: "The file holds a key itself. It works, but files are copied, committed and pasted into \
+           chats. Put the key into an environment variable or a file and refer to it with \
+           `env:NAME` or `file:path`.",
+};
+
+/// A secret that is not there.
+pub static UNRESOLVED_SECRET: Code = Code {
+    id: "TG033",
+    title: "a secret cannot be found",
+    text: "The environment variable or file that a reference names is not there. The gateway still \
+           starts: a provider without any usable key is `unconfigured`, and its targets are \
+           skipped until the key is there and the file is read again.",
+};
+
+/// A key whose behaviour is not there.
+pub static NOT_BUILT: Code = Code {
+    id: "TG034",
+    title: "a section that does nothing",
+    text: "The file format already has this section, and it is checked, but this version of the \
+           program does not act on it.",
+};
+
+/// A key that is kept for later.
+pub static RESERVED: Code = Code {
+    id: "TG035",
+    title: "shared state is reserved",
+    text: "`state` is kept for sharing health between several gateways. It is not built: each \
+           gateway judges for itself. Remove the section.",
+};
+
+/// A name that two routes want.
+pub static OVERLAPPING_MATCH: Code = Code {
+    id: "TG036",
+    title: "a pattern that another route overrides",
+    text: "A model name leads to the route of exactly that name, and otherwise to the first route \
+           in the file with a pattern that fits. The pattern shown can never, or not always, do \
+           what it seems to say.",
+};
+
+/// More hops than a request could make.
+pub static MANY_HOPS: Code = Code {
+    id: "TG037",
+    title: "very many hops",
+    text: "`max_hops` is how often one request may move on to another target. Beyond a hundred it \
+           bounds nothing.",
+};
+
+/// A key that changes nothing here.
+pub static NO_EFFECT: Code = Code {
+    id: "TG038",
+    title: "a key without an effect",
+    text: "The key is known and its value is fine, but with the rest of the file as it is, it \
+           changes nothing.",
+};
+
+/// One address for two listeners.
+pub static SAME_ADDRESS: Code = Code {
+    id: "TG039",
+    title: "two listeners with one address",
+    text: "The data plane and the admin listener need an address each; only one of them could be \
+           bound.",
+};
+
+/// One name for two things.
+pub static TWICE_NAMED: Code = Code {
+    id: "TG040",
+    title: "one name for two things",
+    text: "Two callers, or a server and a group of servers, have the same name, so that decisions \
+           and tool names could not tell them apart.",
+};

@@ -130,10 +130,15 @@ fn number(schema: Schema<'_>, text: &str, plain: bool) -> Result<Value, Problem>
                 .map(Value::Number)
                 .map_err(|_| bad(format!("{} is out of range", quoted(text)), None))
         }
-        Parsed::Real(value) if schema.takes("number") => match Number::from_f64(value) {
-            Some(number) => Ok(Value::Number(number)),
-            None => Err(bad(format!("{} is not a finite number", quoted(text)), None)),
-        },
+        Parsed::Real(value) if schema.takes("number") => {
+            let least = schema.bound("minimum").and_then(Value::as_f64);
+            if let Some(least) = least.filter(|least| value < *least) {
+                let message = format!("{} is too small: the least is {least}", quoted(text));
+                return Err(bad(message, None));
+            }
+            let not_finite = || bad(format!("{} is not a finite number", quoted(text)), None);
+            Number::from_f64(value).map(Value::Number).ok_or_else(not_finite)
+        }
         Parsed::Real(_) => Err(bad(format!("{} is not a whole number", quoted(text)), None)),
     }
 }
@@ -179,7 +184,8 @@ fn in_range(schema: Schema<'_>, value: i128) -> Result<(), String> {
         Some("int32") => (i128::from(i32::MIN), i128::from(i32::MAX)),
         _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
     };
-    let named = |name| schema.bound(name).and_then(Value::as_i64).map(i128::from);
+    // Whole bounds are small, so the cast of one that is written as a float is exact.
+    let named = |name| schema.bound(name).and_then(Value::as_f64).map(|bound| bound as i128);
     let least = named("minimum").unwrap_or(type_least).max(type_least);
     let most = named("maximum").unwrap_or(type_most).min(type_most);
     if value < least {

@@ -1,0 +1,97 @@
+//! Who may reach the gateway: listeners, callers, limits.
+
+use std::collections::BTreeSet;
+
+use super::{Check, Unknown};
+use crate::{codes::config as codes, diagnostic::quoted, path::KeyPath};
+
+impl Check<'_> {
+    pub(super) fn access(&mut self) {
+        self.listeners();
+        self.callers();
+    }
+
+    fn listeners(&mut self) {
+        let listen = KeyPath::from("listen");
+        let admin = KeyPath::from("admin").key("listen");
+        let (data_address, admin_address) = (self.file.listen, self.file.admin.listen);
+        if !data_address.is_loopback() && !self.is_written(&KeyPath::from("keys")) {
+            let message = format!("the data plane on `{data_address}` is open to the network");
+            self.report(
+                self.error(&codes::EXPOSED, &listen, message)
+                    .label("not loopback, and there are no `keys`")
+                    .help("add `keys`, or listen on 127.0.0.1"),
+            );
+        }
+        if !admin_address.is_loopback() && !self.is_written(&KeyPath::from("admin").key("token")) {
+            let message = format!("the admin listener on `{admin_address}` is open to the network");
+            self.report(
+                self.error(&codes::EXPOSED, &admin, message)
+                    .label("not loopback, and there is no `admin.token`")
+                    .help("add `token: env:TIDEGATE_ADMIN_TOKEN`, or listen on 127.0.0.1"),
+            );
+        }
+        let port_is_fixed = data_address.0.port() != 0;
+        if data_address == admin_address && port_is_fixed {
+            let place = if self.is_written(&admin) { &admin } else { &listen };
+            let message = format!("`listen` and `admin.listen` are both `{data_address}`");
+            self.report(self.error(&codes::SAME_ADDRESS, place, message).help("change one port"));
+        }
+    }
+
+    fn callers(&mut self) {
+        let keys = KeyPath::from("keys");
+        let Some(callers) = &self.file.keys else { return };
+        if callers.is_empty() {
+            let message = "`keys` is empty, so nobody could call";
+            self.report(
+                self.error(&codes::NO_EFFECT, &keys, message).help("remove it, or add a caller"),
+            );
+        }
+        let mut names = BTreeSet::new();
+        for (index, caller) in callers.iter().enumerate() {
+            let path = keys.index(index);
+            if !names.insert(caller.name.as_str()) {
+                let message = format!("two callers are named {}", quoted(&caller.name));
+                self.report(self.error(&codes::TWICE_NAMED, &path.key("name"), message));
+            }
+            for (at, route) in caller.routes.iter().flatten().enumerate() {
+                self.route_exists(&path.key("routes").index(at), route);
+            }
+            for (at, server) in caller.servers.iter().flatten().enumerate() {
+                self.server_exists(&path.key("servers").index(at), server);
+            }
+        }
+    }
+
+    /// A caller may use a server or a group of servers.
+    fn server_exists(&mut self, path: &KeyPath, server: &str) {
+        let mcp = KeyPath::from("mcp");
+        let known = self.has(&mcp.key("servers"), server) || self.has(&mcp.key("replicas"), server);
+        if !known {
+            self.unknown(Unknown {
+                code: &codes::UNKNOWN_SERVER,
+                path,
+                name: server,
+                section: mcp.key("servers"),
+                message: format!("`{path}` names a server that does not exist: {}", quoted(server)),
+                label: "no server has this name",
+            });
+        }
+    }
+
+    /// The route that a key names exists.
+    pub(super) fn route_exists(&mut self, path: &KeyPath, route: &str) {
+        let routes = KeyPath::from("routes");
+        if !self.has(&routes, route) {
+            self.unknown(Unknown {
+                code: &codes::UNKNOWN_ROUTE,
+                path,
+                name: route,
+                section: routes,
+                message: format!("`{path}` names a route that does not exist: {}", quoted(route)),
+                label: "no route has this name",
+            });
+        }
+    }
+}

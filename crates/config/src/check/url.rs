@@ -1,0 +1,68 @@
+//! Whether a url can be used as the base of requests.
+
+use http::Uri;
+
+use crate::diagnostic::quoted;
+
+/// What is wrong with a url, as a lowercase fragment. Never repeats a user name or password.
+pub(super) fn url_problem(text: &str) -> Option<String> {
+    // The parser drops a fragment silently, so it is looked for in the text.
+    if text.contains('#') {
+        return Some("a url cannot have a fragment (`#`)".to_owned());
+    }
+    let uri: Uri = match text.parse() {
+        Ok(uri) => uri,
+        Err(_) => return Some(format!("{} is not a url", quoted(text))),
+    };
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Some(format!("{} does not start with `http://` or `https://`", quoted(text)));
+    };
+    if !matches!(scheme, "http" | "https") {
+        return Some(format!("{} is not `http` or `https`", quoted(scheme)));
+    }
+    if authority.as_str().contains('@') {
+        return Some("a url cannot hold a user name or password: use `key`".to_owned());
+    }
+    // Host and port are all that is left of the authority; the parser takes any digits for a port.
+    let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    let port = after_host.strip_prefix(':').map(str::parse::<u16>);
+    if authority.host().is_empty() || port.is_some_and(|port| port.is_err()) {
+        return Some(format!("{} has no usable host and port", quoted(text)));
+    }
+    uri.query().map(|_| "a url cannot have a query (`?`): use `query`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_urls_are_accepted() {
+        for url in ["http://127.0.0.1:11434/v1", "https://api.groq.com/openai/v1", "http://[::1]:1"]
+        {
+            assert_eq!(url_problem(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_a_reason() {
+        let cases = [
+            ("", "not a url"),
+            ("api.groq.com", "does not start with"),
+            ("/v1", "does not start with"),
+            ("ftp://x/", "`ftp` is not"),
+            ("http://", "not a url"),
+            ("http://a b/", "not a url"),
+            ("http://u:secret@x/", "user name"),
+            ("http://x:99999/", "no usable host"),
+            ("http://x:/", "no usable host"),
+            ("http://x/?a=b", "query"),
+            ("http://x/#a", "fragment"),
+        ];
+        for (url, expected) in cases {
+            let said = url_problem(url).unwrap_or_default();
+            assert!(said.contains(expected), "{url}: {said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+}

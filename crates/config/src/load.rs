@@ -1,0 +1,78 @@
+//! The one way in: a file's text to a config that can be used, with everything there is to say.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    check::check,
+    diagnostic::{Diagnostic, Problems},
+    document::parse,
+    file::ConfigFile,
+    resolve::{Config, resolve},
+    secret::Environment,
+    shape::decode,
+    source::Source,
+};
+
+/// What loading a config gave.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The config; none if there is an error among the diagnostics.
+    pub config: Option<Config>,
+    /// Everything that is wrong or that somebody should look at, in file order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How much the file holds, as far as it could be understood.
+    pub summary: Summary,
+}
+
+impl Loaded {
+    /// Whether the file could not be read as YAML at all.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_unreadable)
+    }
+}
+
+/// How much a config holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Targets that a route or `targets` names.
+    pub targets: usize,
+    /// Routes.
+    pub routes: usize,
+    /// MCP servers.
+    pub servers: usize,
+}
+
+impl Summary {
+    fn of(file: &ConfigFile) -> Self {
+        let in_routes =
+            file.routes.values().flat_map(|route| route.tiers.iter().flatten().cloned());
+        let listed = file.providers.iter().flat_map(|(provider, settings)| {
+            settings.targets.keys().map(move |model| format!("{provider}/{model}"))
+        });
+        let targets: BTreeSet<String> = in_routes.chain(listed).collect();
+        Self { targets: targets.len(), routes: file.routes.len(), servers: file.mcp.servers.len() }
+    }
+}
+
+/// Loads a config: parses it, checks it, and resolves it if it has no errors.
+#[must_use]
+pub fn load(source: &Source, environment: &dyn Environment) -> Loaded {
+    let parsed = parse(source);
+    let mut problems = Problems::default();
+    problems.extend(parsed.problems);
+    let Some(document) = parsed.document else {
+        let diagnostics = problems.into_list();
+        return Loaded { config: None, diagnostics, summary: Summary::default() };
+    };
+    let (file, shape_problems) = decode::<ConfigFile>(&document);
+    problems.extend(shape_problems);
+    if let Some(file) = &file {
+        problems.extend(check(source, &document, file, environment));
+    }
+    let diagnostics = problems.into_list();
+    let summary = file.as_ref().map(Summary::of).unwrap_or_default();
+    let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
+    let config = file.filter(|_| is_sound).map(|file| resolve(source, file, environment));
+    Loaded { config, diagnostics, summary }
+}
