@@ -11,7 +11,7 @@ use std::io::{IsTerminal, stdout};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{check, completions, explain, help, sim};
+use crate::commands::{check, completions, explain, help, schema, sim};
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Sim(sim::SimArgs),
     /// Why? What does this diagnostic mean?
     Explain(explain::ExplainArgs),
+    /// What may a config file hold? (JSON Schema)
+    Schema(schema::SchemaArgs),
     /// How does my shell complete tidegate's words?
     Completions(completions::CompletionsArgs),
     /// How does this work? (config, scenarios, breaker, exit-codes)

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod help;
+pub(crate) mod schema;
 pub(crate) mod sim;
 
 use crate::cli::Command;
@@ -19,6 +20,7 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
         Command::Check(args) => check::run(args, printer),
         Command::Sim(args) => sim::run(args, printer),
         Command::Explain(args) => explain::run(args, printer),
+        Command::Schema(args) => schema::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),
         Command::Help(args) => help::run(args, printer),
     }

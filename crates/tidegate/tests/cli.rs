@@ -26,7 +26,7 @@ fn short_help_is_one_screen_of_24_lines_and_80_columns() {
 
 #[test]
 fn long_help_of_the_program_and_each_verb_is_as_committed() {
-    for verb in ["", "check", "completions", "explain", "help", "sim"] {
+    for verb in ["", "check", "completions", "explain", "help", "schema", "sim"] {
         let args: Vec<&str> = [verb, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
         let mut command = program(&folder("long-help"));
         let help = run(command.args(&args).env("COLUMNS", "80"));
@@ -108,7 +108,7 @@ fn colour_follows_the_flag_then_no_color_then_force() {
 
 #[test]
 fn a_reader_who_closes_the_pipe_makes_a_quiet_success() {
-    for args in [&["explain"][..], &["-h"], &["completions", "zsh"]] {
+    for args in [&["schema"][..], &["explain"], &["-h"], &["completions", "zsh"]] {
         let mut command = program(&folder("closed-pipe"));
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
@@ -146,5 +146,16 @@ fn completions_know_the_verbs() {
         let script = tidegate("completions", &["completions", shell]);
         assert_eq!(script.code, Some(0), "{shell}");
         assert!(script.stdout.contains("explain"), "{shell}");
+    }
+}
+
+#[test]
+fn the_schema_is_one_json_document_about_the_config_file() {
+    for args in [&["schema"][..], &["schema", "--json"]] {
+        let schema = tidegate("schema", args);
+        assert_eq!((schema.code, schema.stderr.as_str()), (Some(0), ""));
+        let schema: serde_json::Value = serde_json::from_str(&schema.stdout).expect("one document");
+        assert!(schema["properties"]["routes"].is_object(), "{schema:#}");
+        assert_eq!(schema["additionalProperties"], false);
     }
 }

@@ -16,9 +16,10 @@ use std::path::PathBuf;
 use clap::Args;
 use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::render::{Look, render_all};
+use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
 
-use self::report::{Meaning, Report};
+use self::report::Report;
 use crate::exit::Exit;
 use crate::find;
 use crate::printer::Printer;
@@ -60,16 +61,17 @@ pub(crate) fn run(args: &CheckArgs, printer: &Printer) -> Exit {
         Ok(source) => check(args, &source, printer),
         Err(problem) => {
             let source = Source::new(path.display().to_string(), "");
-            let report = Report::new(&source, vec![problem.diagnostic()], None);
+            let report = Report::unread(source.name(), problem.diagnostic());
             unreadable(args, &source, &report, printer)
         }
     }
 }
 
 fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
-    let (problems, meaning) = load(source);
-    let report = Report::new(source, problems, meaning);
-    if report.problems.iter().any(Diagnostic::is_unreadable) {
+    let loaded = tidegate_config::load(source, &ProcessEnvironment);
+    let is_unreadable = loaded.is_unreadable();
+    let report = Report::of(source, loaded);
+    if is_unreadable {
         return unreadable(args, source, &report, printer);
     }
     if args.json {
@@ -104,16 +106,11 @@ fn no_file(args: &CheckArgs, places: &[PathBuf], printer: &Printer) -> Exit {
     if args.json {
         let source = Source::new("tidegate.yaml", "");
         let problem = Diagnostic::error(&tidegate_config::codes::UNREADABLE, message);
-        printer.result(&format!("{:#}", Report::new(&source, vec![problem], None).json(&source)));
+        let report = Report::unread(source.name(), problem);
+        printer.result(&format!("{:#}", report.json(&source)));
     } else {
         printer.error(&message);
         printer.hint("`tidegate check FILE` checks another file; `tidegate help config` shows one");
     }
     Exit::Unreadable
-}
-
-/// Asks the config crate what is wrong with the file and what it means.
-fn load(source: &Source) -> (Vec<Diagnostic>, Option<Meaning>) {
-    let parsed = tidegate_config::document::parse(source);
-    (parsed.problems, None)
 }

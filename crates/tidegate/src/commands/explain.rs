@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ExplainArgs, printer: &Printer) -> Exit {
         printer.result(&list(args.json));
         return Exit::Done;
     };
-    let Some(code) = all().find(|code| code.id.eq_ignore_ascii_case(wanted)) else {
+    let Some(code) = all().into_iter().find(|code| code.id.eq_ignore_ascii_case(wanted)) else {
         printer.error(&format!("no diagnostic has the code `{wanted}`"));
         printer.hint("`tidegate explain` lists every code");
         return Exit::Usage;
@@ -48,15 +48,20 @@ pub(crate) fn run(args: &ExplainArgs, printer: &Printer) -> Exit {
 }
 
 /// Every code of every library, in the order of the numbers.
-fn all() -> impl Iterator<Item = &'static Code> {
-    codes::ALL.iter().copied().flatten().copied()
+fn all() -> Vec<&'static Code> {
+    let mut all: Vec<_> = codes::ALL.iter().copied().flatten().copied().collect();
+    all.sort_by_key(|code| code.id);
+    all
 }
 
 fn list(is_json: bool) -> String {
     if is_json {
-        return format!("{:#}", json!({ "codes": all().map(object).collect::<Vec<_>>() }));
+        return format!(
+            "{:#}",
+            json!({ "codes": all().into_iter().map(object).collect::<Vec<_>>() })
+        );
     }
-    all().map(|code| format!("{}  {}\n", code.id, code.title)).collect()
+    all().iter().map(|code| format!("{}  {}\n", code.id, code.title)).collect()
 }
 
 fn object(code: &Code) -> serde_json::Value {

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::source::Source;
+use tidegate_config::{Config, Loaded, Summary};
 
 /// Space between two columns of the route table.
 const GAP: &str = "     ";
@@ -14,25 +15,29 @@ const GAP: &str = "     ";
 pub(super) struct Report {
     file: String,
     pub(super) problems: Vec<Diagnostic>,
-    meaning: Option<Meaning>,
+    counts: Summary,
+    /// The routes of a sound file.
+    routes: Option<Vec<Route>>,
 }
 
-/// What a file that could be understood means.
-pub(super) struct Meaning {
-    pub(super) targets: usize,
-    pub(super) servers: usize,
-    /// Each route's name and the targets of its tiers.
-    pub(super) routes: Vec<(String, Vec<Vec<String>>)>,
-}
+/// A route's name and the targets of its tiers.
+type Route = (String, Vec<Vec<String>>);
 
 impl Report {
-    /// The findings about `source`; `meaning` where the file could be understood.
-    pub(super) fn new(
-        source: &Source,
-        problems: Vec<Diagnostic>,
-        meaning: Option<Meaning>,
-    ) -> Self {
-        Self { file: source.name().to_owned(), problems, meaning }
+    /// The findings about a file that was read.
+    pub(super) fn of(source: &Source, loaded: Loaded) -> Self {
+        Self {
+            file: source.name().to_owned(),
+            problems: loaded.diagnostics,
+            counts: loaded.summary,
+            routes: loaded.config.as_ref().map(routes),
+        }
+    }
+
+    /// The findings about a file that could not be read.
+    pub(super) fn unread(file: &str, problem: Diagnostic) -> Self {
+        let (counts, routes) = (Summary::default(), None);
+        Self { file: file.to_owned(), problems: vec![problem], counts, routes }
     }
 
     /// How many problems stop the file from being used.
@@ -46,81 +51,80 @@ impl Report {
 
     /// The closing lines: counts, and the route table if the file is sound.
     pub(super) fn summary(&self, width: usize, is_ascii: bool) -> String {
-        let (errors, warnings) = (self.errors(), self.warnings());
-        let mut found = Vec::new();
-        if errors > 0 {
-            found.push(plural(errors, "error"));
+        let warnings = match self.warnings() {
+            0 => String::new(),
+            count => format!(", {}", plural(count, "warning")),
+        };
+        let (file, counts) = (&self.file, counted(self.counts));
+        if let Some(routes) = &self.routes {
+            let but = warnings.replacen(", ", ", with ", 1);
+            return format!("{file} is sound{but}. {counts}.\n{}", table(routes, width, is_ascii));
         }
-        if warnings > 0 {
-            found.push(plural(warnings, "warning"));
-        }
-        let (found, file) = (found.join(", "), &self.file);
-        let but = if warnings > 0 { format!(", with {found}") } else { String::new() };
-        match (&self.meaning, errors) {
-            (None, 0) => format!("{file} is sound{but}.\n"),
-            (Some(meaning), 0) => {
-                let counts = meaning.counts();
-                format!("{file} is sound{but}. {counts}.\n{}", meaning.table(width, is_ascii))
-            }
-            (Some(meaning), _) => format!("{found} in {file} ({})\n", meaning.counts()),
-            (None, _) => format!("{found} in {file}\n"),
-        }
+        // A file of which nothing could be understood has no counts to tell.
+        let counts =
+            if self.counts == Summary::default() { String::new() } else { format!(" ({counts})") };
+        format!("{}{warnings} in {file}{counts}\n", plural(self.errors(), "error"))
     }
 
     /// The one document of `--json`.
     pub(super) fn json(&self, source: &Source) -> Value {
-        let meaning = self.meaning.as_ref();
-        let routes = meaning.map(|meaning| {
-            let route = |(name, tiers): &(String, Vec<Vec<String>>)| (name.clone(), json!(tiers));
-            Value::Object(meaning.routes.iter().map(route).collect())
+        let tiers = self.routes.as_ref().map(|routes| {
+            let route = |(name, tiers): &Route| (name.clone(), json!(tiers));
+            Value::Object(routes.iter().map(route).collect())
         });
         json!({
             "file": self.file,
-            "sound": self.errors() == 0,
+            "sound": self.routes.is_some(),
             "errors": self.errors(),
             "warnings": self.warnings(),
             "problems": self.problems.iter().map(|one| one.json(source)).collect::<Vec<_>>(),
-            "targets": meaning.map(|meaning| meaning.targets),
-            "servers": meaning.map(|meaning| meaning.servers),
-            "routes": routes,
+            "targets": self.counts.targets,
+            "routes": self.counts.routes,
+            "servers": self.counts.servers,
+            "tiers": tiers,
         })
     }
 }
 
-impl Meaning {
-    fn counts(&self) -> String {
-        let targets = plural(self.targets, "target");
-        let routes = plural(self.routes.len(), "route");
-        format!("{targets}, {routes}, {}", plural(self.servers, "MCP server"))
-    }
-
-    /// One row per route, its tiers side by side; where that is wider than the terminal, one row
-    /// per tier.
-    fn table(&self, width: usize, is_ascii: bool) -> String {
-        let between = if is_ascii { ", " } else { " · " };
-        let names = self.routes.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-        let rows: Vec<(String, Vec<String>)> = self
-            .routes
-            .iter()
-            .map(|(name, tiers)| {
-                let cell = |(rank, targets): (usize, &Vec<String>)| {
-                    format!("tier {rank} {}", targets.join(between))
-                };
-                (pad(name, names), tiers.iter().enumerate().map(cell).collect())
-            })
-            .collect();
-        let wide = side_by_side(&rows);
-        if wide.lines().all(|line| columns(line) <= width) { wide } else { stacked(&rows) }
-    }
+/// Each route with its tiers, in the order of the file.
+fn routes(config: &Config) -> Vec<Route> {
+    config.file.routes.iter().map(|(name, route)| (name.clone(), route.tiers.clone())).collect()
 }
 
-fn side_by_side(rows: &[(String, Vec<String>)]) -> String {
+fn counted(counts: Summary) -> String {
+    let targets = plural(counts.targets, "target");
+    let routes = plural(counts.routes, "route");
+    format!("{targets}, {routes}, {}", plural(counts.servers, "MCP server"))
+}
+
+/// One row per route, its tiers side by side; where that is wider than the terminal, one row per
+/// tier.
+fn table(routes: &[Route], width: usize, is_ascii: bool) -> String {
+    let between = if is_ascii { ", " } else { " · " };
+    let names = routes.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
+    let rows: Vec<Row> = routes
+        .iter()
+        .map(|(name, tiers)| {
+            let cell = |(rank, targets): (usize, &Vec<String>)| {
+                format!("tier {rank} {}", targets.join(between))
+            };
+            (pad(name, names), tiers.iter().enumerate().map(cell).collect())
+        })
+        .collect();
+    let wide = side_by_side(&rows);
+    if wide.lines().all(|line| columns(line) <= width) { wide } else { stacked(&rows) }
+}
+
+/// A route's padded name and a cell per tier.
+type Row = (String, Vec<String>);
+
+fn side_by_side(rows: &[Row]) -> String {
     let tiers = rows.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..tiers)
         .map(|rank| rows.iter().filter_map(move |(_, cells)| cells.get(rank)))
         .map(|cells| cells.map(|cell| columns(cell)).max().unwrap_or(0))
         .collect();
-    let line = |(name, cells): &(String, Vec<String>)| {
+    let line = |(name, cells): &Row| {
         let cells: Vec<_> =
             cells.iter().zip(&widths).map(|(cell, width)| pad(cell, *width)).collect();
         let row = format!("  {name}    {}", cells.join(GAP));
@@ -129,7 +133,7 @@ fn side_by_side(rows: &[(String, Vec<String>)]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn stacked(rows: &[(String, Vec<String>)]) -> String {
+fn stacked(rows: &[Row]) -> String {
     let mut out = String::new();
     for (name, cells) in rows {
         let blank = " ".repeat(columns(name));
@@ -155,27 +159,29 @@ fn plural(count: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Meaning, Report};
+    use tidegate_config::Summary;
     use tidegate_config::codes;
     use tidegate_config::diagnostic::Diagnostic;
-    use tidegate_config::source::Source;
 
-    fn meaning() -> Meaning {
+    use super::{Report, Route};
+
+    fn routes() -> Vec<Route> {
         let tier = |targets: &[&str]| targets.iter().map(|one| (*one).to_owned()).collect();
-        Meaning {
-            targets: 3,
-            servers: 1,
-            routes: vec![
-                ("fast".to_owned(), vec![tier(&["openai/a", "anthropic/b"]), tier(&["local/c"])]),
-                ("mana/long".to_owned(), vec![tier(&["anthropic/b"]), tier(&["openai/a"])]),
-            ],
-        }
+        vec![
+            ("fast".to_owned(), vec![tier(&["openai/a", "anthropic/b"]), tier(&["local/c"])]),
+            ("mana/long".to_owned(), vec![tier(&["anthropic/b"]), tier(&["openai/a"])]),
+        ]
     }
 
-    fn check(problems: Vec<Diagnostic>, width: usize, is_ascii: bool, expected: &str) {
-        let source = Source::new("tidegate.yaml", "");
-        let summary = Report::new(&source, problems, Some(meaning())).summary(width, is_ascii);
-        assert_eq!(summary, expected);
+    /// Two routes; sound unless one of the problems is an error.
+    fn report(problems: Vec<Diagnostic>) -> Report {
+        let is_sound = !problems.iter().any(Diagnostic::is_error);
+        Report {
+            file: "tidegate.yaml".to_owned(),
+            problems,
+            counts: Summary { targets: 3, routes: 2, servers: 1 },
+            routes: is_sound.then(routes),
+        }
     }
 
     #[test]
@@ -185,7 +191,7 @@ tidegate.yaml is sound. 3 targets, 2 routes, 1 MCP server.
   fast         tier 0 openai/a · anthropic/b     tier 1 local/c
   mana/long    tier 0 anthropic/b                tier 1 openai/a
 ";
-        check(Vec::new(), 80, false, expected);
+        assert_eq!(report(Vec::new()).summary(80, false), expected);
     }
 
     #[test]
@@ -198,7 +204,7 @@ tidegate.yaml is sound, with 1 warning. 3 targets, 2 routes, 1 MCP server.
                tier 1 openai/a
 ";
         let warning = Diagnostic::warning(&codes::UNKNOWN_KEY, "x");
-        check(vec![warning], 60, true, expected);
+        assert_eq!(report(vec![warning]).summary(60, true), expected);
     }
 
     #[test]
@@ -206,6 +212,12 @@ tidegate.yaml is sound, with 1 warning. 3 targets, 2 routes, 1 MCP server.
         let error = || Diagnostic::error(&codes::UNKNOWN_KEY, "x");
         let warning = Diagnostic::warning(&codes::UNKNOWN_KEY, "x");
         let expected = "2 errors, 1 warning in tidegate.yaml (3 targets, 2 routes, 1 MCP server)\n";
-        check(vec![error(), error(), warning], 80, false, expected);
+        assert_eq!(report(vec![error(), error(), warning]).summary(80, false), expected);
+    }
+
+    #[test]
+    fn a_file_nothing_of_which_was_understood_shows_no_counts() {
+        let report = Report::unread("t.yaml", Diagnostic::error(&codes::UNKNOWN_KEY, "x"));
+        assert_eq!(report.summary(80, false), "1 error in t.yaml\n");
     }
 }

@@ -1,0 +1,153 @@
+//! `tidegate check` as a user meets it: which file is taken, what goes where, the exit code.
+//!
+//! Which mistakes are found, and in what words, is tested in the config crate.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{Run, program, run};
+
+/// Sound, without a warning.
+const SOUND: &str = "\
+providers:
+  near: { api: openai, url: http://127.0.0.1:11434/v1 }
+  far: { api: openai, url: https://example.com/v1, key: env:FAR_KEY }
+routes:
+  fast:
+    tiers: [[near/small], [far/large]]
+";
+
+/// An empty folder named after the test.
+fn folder(test: &str) -> PathBuf {
+    support::folder(&format!("check-{test}"))
+}
+
+/// Runs `tidegate check` with `args` in `folder`, with a key for [`SOUND`] and no other variable.
+fn check(folder: &Path, args: &[&str]) -> Run {
+    let mut command = program(folder);
+    command.env("FAR_KEY", "k").env("HOME", folder.join("home"));
+    run(command.arg("check").args(args))
+}
+
+fn write(folder: &Path, name: &str, text: impl AsRef<[u8]>) {
+    fs::write(folder.join(name), text).expect("the build's own folder takes files");
+}
+
+#[test]
+fn a_sound_file_is_0_and_shows_its_routes() {
+    let folder = folder("sound");
+    write(&folder, "tidegate.yaml", SOUND);
+    let run = check(&folder, &[]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+    let expected = "\
+tidegate.yaml is sound. 2 targets, 1 route, 0 MCP servers.
+  fast    tier 0 near/small     tier 1 far/large
+";
+    assert_eq!(run.stdout, expected);
+}
+
+#[test]
+fn a_warning_alone_is_0() {
+    let folder = folder("warning");
+    write(&folder, "tidegate.yaml", SOUND.replace(", [far/large]", ""));
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+    assert!(run.stdout.contains("warning[TG"), "{}", run.stdout);
+    assert!(run.stdout.contains("is sound, with 1 warning."), "{}", run.stdout);
+}
+
+#[test]
+fn every_error_is_shown_at_once_on_stdout_and_the_code_is_1() {
+    let folder = folder("errors");
+    let wrong = SOUND.replace("tiers:", "tires: 1\n    tiers:").replace("far/large", "fra/large");
+    write(&folder, "tidegate.yaml", wrong);
+    let run = check(&folder, &[]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""), "{}", run.stdout);
+    insta::assert_snapshot!("two-errors", run.stdout);
+}
+
+#[test]
+fn json_is_one_document_with_problems_and_counts() {
+    let folder = folder("json");
+    write(&folder, "bad.yaml", "routes: { fast: { tires: [] } }\nproviders: 7\n");
+    let run = check(&folder, &["bad.yaml", "--json"]);
+    let document: Value = serde_json::from_str(&run.stdout).expect("one document");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
+    assert_eq!(document["file"], "bad.yaml");
+    assert_eq!(document["sound"], false);
+    let problems = document["problems"].as_array().map(Vec::len).unwrap_or_default();
+    assert!(problems >= 2, "{document:#}");
+    let counted = document["errors"].as_u64().zip(document["warnings"].as_u64());
+    assert_eq!(counted.map(|(errors, warnings)| errors + warnings), Some(problems as u64));
+}
+
+#[test]
+fn json_of_a_sound_file_has_its_routes() {
+    let folder = folder("json-sound");
+    write(&folder, "tidegate.yaml", SOUND);
+    let document: Value =
+        serde_json::from_str(&check(&folder, &["--json"]).stdout).expect("one document");
+    assert_eq!(document["sound"], true);
+    assert_eq!(document["tiers"]["fast"], serde_json::json!([["near/small"], ["far/large"]]));
+}
+
+#[test]
+fn no_file_anywhere_is_3_and_says_what_to_type_next() {
+    let run = check(&folder("nothing"), &[]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""));
+    assert!(run.stderr.contains("hint: `tidegate "), "{}", run.stderr);
+    assert!(run.stderr.contains(".config/tidegate/tidegate.yaml"), "{}", run.stderr);
+}
+
+#[test]
+fn the_users_config_folder_is_looked_into_last() {
+    let folder = folder("user");
+    let user = folder.join("home/.config/tidegate");
+    fs::create_dir_all(&user).expect("the build's own folder takes folders");
+    write(&user, "tidegate.yaml", SOUND);
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    write(&folder, "tidegate.yaml", "nonsense: 1\n");
+    assert_eq!(check(&folder, &[]).code, Some(1));
+    assert_eq!(check(&folder, &["-c", "home/.config/tidegate/tidegate.yaml"]).code, Some(0));
+}
+
+#[test]
+fn what_cannot_be_read_as_yaml_is_3_with_the_reason_on_stderr() {
+    let folder = folder("unreadable");
+    fs::create_dir(folder.join("dir.yaml")).expect("the build's own folder takes folders");
+    write(&folder, "latin.yaml", b"routes: { caf\xe9: 1 }\n");
+    write(&folder, "open.yaml", "routes: [a, b\n");
+    let large = fs::File::create(folder.join("large.yaml")).expect("a file");
+    large.set_len(50 * 1024 * 1024).expect("a file may be sparse");
+    for (name, reason) in [
+        ("missing.yaml", "does not exist"),
+        ("dir.yaml", "is a directory"),
+        ("latin.yaml", "not UTF-8"),
+        ("open.yaml", "open.yaml:"),
+        ("large.yaml", "larger than"),
+    ] {
+        let run = check(&folder, &[name]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""), "{name}");
+        assert!(run.stderr.contains(reason), "{name}: {}", run.stderr);
+        let json = check(&folder, &[name, "--json"]);
+        assert_eq!((json.code, json.stderr.as_str()), (Some(3), ""), "{name}");
+        let document: Value = serde_json::from_str(&json.stdout).expect("one document");
+        assert_eq!(document["errors"], 1, "{name}");
+    }
+}
+
+#[test]
+fn ascii_findings_have_only_ascii() {
+    let folder = folder("ascii");
+    write(&folder, "tidegate.yaml", SOUND.replace("[near/small]", "[near/small, far/small]"));
+    write(&folder, "bad.yaml", "nonsense: 1\n");
+    for args in [&["--ascii"][..], &["--ascii", "bad.yaml"]] {
+        let run = check(&folder, args);
+        assert!(run.stdout.is_ascii(), "{}", run.stdout);
+    }
+    assert!(!check(&folder, &[]).stdout.is_ascii());
+}
