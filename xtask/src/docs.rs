@@ -18,7 +18,13 @@ struct Generator {
 }
 
 /// Every generated file of the repository.
-const GENERATORS: &[Generator] = &[];
+const GENERATORS: &[Generator] = &[
+    Generator { path: "docs/config.md", text: tidegate_config::schema::config_reference },
+    Generator {
+        path: "docs/tidegate.schema.json",
+        text: tidegate_config::schema::json_schema_text,
+    },
+];
 
 /// Writes every generated file whose text changed.
 pub(crate) fn write() -> anyhow::Result<()> {

@@ -2,6 +2,11 @@
 //!
 //! Every run happens in a folder of its own with an empty environment, so nothing of the machine
 //! leaks into the result and tests do not meet each other.
+#![allow(
+    dead_code,
+    reason = "each test file is a program of its own and uses a part of this; `expect` would fail \
+              in those that use all"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
