@@ -65,6 +65,8 @@ pub struct Diagnostic {
     pub label: String,
     /// What to do about it, one line each.
     pub help: Vec<String>,
+    /// Bytes of the file that are not to be shown: secrets that stand in it.
+    pub hidden: Vec<Span>,
 }
 
 impl Diagnostic {
@@ -79,6 +81,7 @@ impl Diagnostic {
             span: None,
             label: String::new(),
             help: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 

@@ -362,7 +362,7 @@ impl<'a> Builder<'a> {
             let is_merge = text == "<<" && *style == ScalarStyle::Plain;
             self.node((event, span), depth + 1)?;
             if is_merge {
-                self.unsupported(span, "merge keys (`<<`)", "write the keys out");
+                self.unsupported(span, "a merge key (`<<`)", "write the keys out");
                 return Ok(None);
             }
             return Ok(Some(text));

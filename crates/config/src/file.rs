@@ -27,7 +27,7 @@ use serde_json::json;
 
 pub use self::{
     caller::{AdminFile, CallerFile},
-    health::{HealthFile, ProbeFile, ProbeSettings},
+    health::{HealthFile, ProbeFile},
     mcp::{
         EmbeddingsFile, KeepaliveFile, KeepaliveMethod, McpFile, Naming, SearchFile, ServerFile,
         SessionFile, ToolCallFile, ToolList, Visibility,

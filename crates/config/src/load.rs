@@ -9,7 +9,7 @@ use crate::{
     file::ConfigFile,
     resolve::{Config, resolve},
     secret::Environment,
-    shape::decode,
+    shape::{Decoded, decode_all},
     source::Source,
 };
 
@@ -65,12 +65,14 @@ pub fn load(source: &Source, environment: &dyn Environment) -> Loaded {
         let diagnostics = problems.into_list();
         return Loaded { config: None, diagnostics, summary: Summary::default() };
     };
-    let (file, shape_problems) = decode::<ConfigFile>(&document);
+    let Decoded { value: file, problems: shape_problems, secrets } =
+        decode_all::<ConfigFile>(&document);
     problems.extend(shape_problems);
     if let Some(file) = &file {
         problems.extend(check(source, &document, file, environment));
     }
-    let diagnostics = problems.into_list();
+    let hide = |problem| Diagnostic { hidden: secrets.clone(), ..problem };
+    let diagnostics: Vec<Diagnostic> = problems.into_list().into_iter().map(hide).collect();
     let summary = file.as_ref().map(Summary::of).unwrap_or_default();
     let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
     let config = file.filter(|_| is_sound).map(|file| resolve(source, file, environment));

@@ -12,6 +12,7 @@
 //! - Legible without colour; colour only repeats what the words say.
 //! - One line of source per problem. A span over several lines is cut at the first line's end, and
 //!   of a long line only the part around the span is shown.
+//! - A secret that stands in the file is drawn as stars.
 //! - A tab is drawn as one space and control characters as `�`, so the caret stays under its text
 //!   and a file cannot drive the terminal.
 //!
@@ -53,9 +54,9 @@ pub fn render(source: &Source, diagnostic: &Diagnostic, look: Look) -> String {
     };
     let head = format!("{}[{}]", diagnostic.severity.word(), diagnostic.code.id);
     push_line(&mut out, &format!("{}: {}", pen.paint(tone, &head), diagnostic.message));
-    let width = diagnostic.span.map_or(1, |span| {
-        draw_source(&mut out, source, span, Caret { tone, label: &diagnostic.label }, pen)
-    });
+    let width = diagnostic
+        .span
+        .map_or(1, |span| draw_source(&mut out, source, diagnostic, Caret { tone, span }, pen));
     for help in &diagnostic.help {
         let mark = pen.paint(Style::new().fg_color(Some(AnsiColor::Cyan.into())), "= help:");
         push_line(&mut out, &format!("{:width$} {mark} {help}", ""));
@@ -71,22 +72,28 @@ pub fn render_all(source: &Source, diagnostics: &[Diagnostic], look: Look) -> St
     texts.join("\n")
 }
 
-struct Caret<'a> {
+struct Caret {
     tone: Style,
-    label: &'a str,
+    span: Span,
 }
 
 /// Draws arrow, source line and caret; returns the width of the line number.
-fn draw_source(out: &mut String, source: &Source, span: Span, caret: Caret<'_>, pen: Pen) -> usize {
-    let line_number = source.place(span.start).line.to_string();
+fn draw_source(
+    out: &mut String,
+    source: &Source,
+    diagnostic: &Diagnostic,
+    caret: Caret,
+    pen: Pen,
+) -> usize {
+    let line_number = source.place(caret.span.start).line.to_string();
     let width = line_number.len();
-    let piece = piece_of(source, span);
+    let piece = piece_of(source, caret.span, &diagnostic.hidden);
     let (arrow, bar) = if pen.look.ascii { ("-->", "|") } else { ("┌─", "│") };
     let dim = Style::new().fg_color(Some(AnsiColor::Blue.into()));
-    let location = source.location(span);
+    let location = source.location(caret.span);
     push_line(out, &format!("{:width$} {} {location}", "", pen.paint(dim, arrow)));
     push_line(out, &format!("{} {}", pen.paint(dim, &format!("{line_number} {bar}")), piece.text));
-    let marks = format!("{} {}", "^".repeat(piece.marked), caret.label);
+    let marks = format!("{} {}", "^".repeat(piece.marked), diagnostic.label);
     let marks = pen.paint(caret.tone, marks.trim_end());
     let bar = pen.paint(dim, bar);
     push_line(out, &format!("{:width$} {bar} {:indent$}{marks}", "", "", indent = piece.before));
@@ -102,13 +109,15 @@ struct Piece {
     marked: usize,
 }
 
-fn piece_of(source: &Source, span: Span) -> Piece {
+fn piece_of(source: &Source, span: Span, hidden: &[Span]) -> Piece {
     let (start, line) = source.line_at(span.start);
     let chars_up_to =
         |offset: usize| line.char_indices().take_while(|(at, _)| start + at < offset).count();
     let before = chars_up_to(span.start);
     let marked = chars_up_to(span.end).saturating_sub(before).max(1);
-    let shown: Vec<char> = line.chars().map(visible).collect();
+    let is_hidden = |at: usize| hidden.iter().any(|span| (span.start..span.end).contains(&at));
+    let drawn = |(at, c): (usize, char)| if is_hidden(start + at) { '*' } else { visible(c) };
+    let shown: Vec<char> = line.char_indices().map(drawn).collect();
     if shown.len() <= MAX_LINE_CHARS {
         return Piece { text: shown.into_iter().collect(), before, marked };
     }

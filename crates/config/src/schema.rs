@@ -27,9 +27,10 @@ pub fn json_schema_text() -> String {
     format!("{:#}\n", json_schema())
 }
 
-/// "No default" is told by there being none.
+/// "No default" is told by there being none, and a section's defaults stand at its own keys.
 fn tidy(schema: &mut schemars::Schema) {
-    if schema.get("default").is_some_and(Value::is_null) {
+    let is_section = |default: &Value| default.as_object().is_some_and(|map| !map.is_empty());
+    if schema.get("default").is_some_and(|default| default.is_null() || is_section(default)) {
         schema.remove("default");
     }
 }

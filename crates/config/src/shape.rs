@@ -31,7 +31,7 @@ use serde_json::Value;
 use self::schema::{Schema, Want};
 use crate::{
     codes,
-    diagnostic::{Diagnostic, Problems},
+    diagnostic::{Diagnostic, Problems, Span},
     document::{Document, Node, NodeKind},
     path::{KeyPath, Step},
 };
@@ -46,13 +46,37 @@ use crate::{
 pub fn decode<T: DeserializeOwned + JsonSchema>(
     document: &Document,
 ) -> (Option<T>, Vec<Diagnostic>) {
-    let root =
-        SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
-    let mut walk =
-        Walk { definitions: &root, document, path: KeyPath::root(), problems: Problems::default() };
+    let Decoded { value, problems, secrets } = decode_all(document);
+    let hide = |problem| Diagnostic { hidden: secrets.clone(), ..problem };
+    (value, problems.into_iter().map(hide).collect())
+}
+
+/// [`decode`], and where the secrets are.
+pub(crate) fn decode_all<T: DeserializeOwned + JsonSchema>(document: &Document) -> Decoded<T> {
+    let root = schema_of::<T>();
+    let mut walk = Walk {
+        definitions: &root,
+        document,
+        path: KeyPath::root(),
+        problems: Problems::default(),
+        secrets: Vec::new(),
+    };
     let value = walk.node(Schema::new(&root), document.root());
     let decoded = value.and_then(|value| walk.finish(value));
-    (decoded, walk.problems.into_list())
+    let Walk { problems, secrets, .. } = walk;
+    Decoded { value: decoded, problems: problems.into_list(), secrets }
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// What decoding gave.
+pub(crate) struct Decoded<T> {
+    pub(crate) value: Option<T>,
+    pub(crate) problems: Vec<Diagnostic>,
+    /// Where secrets stand in the file itself; what shows the file leaves them out.
+    pub(crate) secrets: Vec<Span>,
 }
 
 /// One pass over a document.
@@ -63,6 +87,7 @@ struct Walk<'a> {
     /// Where the pass is.
     path: KeyPath,
     problems: Problems,
+    secrets: Vec<Span>,
 }
 
 impl<'a> Walk<'a> {
@@ -84,6 +109,9 @@ impl<'a> Walk<'a> {
             NodeKind::Seq(items) if schema.takes("array") => self.seq(schema, items),
             NodeKind::Null if schema.takes("null") => Some(Value::Null),
             NodeKind::Scalar { text, plain } if schema.takes_scalar() => {
+                if scalar::is_literal_secret(schema, text) {
+                    self.secrets.push(node.span);
+                }
                 match scalar::convert(schema, text, *plain) {
                     Ok(value) => Some(value),
                     Err(problem) => {

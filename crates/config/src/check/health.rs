@@ -20,7 +20,7 @@ impl<'a> Check<'a> {
         let file: &'a _ = self.file;
         let mut seen = BTreeSet::new();
         let top = Layer { path: KeyPath::from("health"), health: &file.health };
-        self.layers(&[top.clone()], &mut seen);
+        self.layers(std::slice::from_ref(&top), &mut seen);
         for (name, provider) in &file.providers {
             let path = KeyPath::from("providers").key(name);
             let outer = Layer { path: path.key("health"), health: &provider.health };
@@ -53,8 +53,9 @@ impl<'a> Check<'a> {
                 continue;
             };
             if seen.insert(place.clone()) {
-                let message = format!("`{place}`: {} {}", problem.key, problem.rule);
-                self.report(self.error(&codes::BAD_SETTING, &place, message).label(problem.rule));
+                let rule = format!("`{}` {}", problem.key, problem.rule);
+                let message = format!("`{place}` makes no sense: {rule}");
+                self.report(self.error(&codes::BAD_SETTING, &place, message).label(rule));
             }
         }
     }

@@ -10,7 +10,7 @@
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tidegate_core::{settings::HealthSettings, time::Millis};
+use tidegate_core::{probe::ProbeSettings, settings::HealthSettings, time::Millis};
 
 use crate::duration::{Duration, written};
 
@@ -152,33 +152,6 @@ pub struct ProbeFile {
     pub pause_after: Option<Duration>,
 }
 
-/// What probe layers add up to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeSettings {
-    /// How often; zero is never.
-    pub every: Millis,
-    /// How long an answer may take.
-    pub timeout: Millis,
-    /// Whether the result counts for targets too.
-    pub heals: bool,
-    /// What is asked for, if the file says.
-    pub path: Option<String>,
-    /// Probes pause after this long without a user.
-    pub pause_after: Millis,
-}
-
-impl Default for ProbeSettings {
-    fn default() -> Self {
-        Self {
-            every: Millis::seconds(30),
-            timeout: Millis::seconds(3),
-            heals: false,
-            path: None,
-            pause_after: Millis::minutes(60),
-        }
-    }
-}
-
 impl ProbeFile {
     /// The settings that layers add up to, outermost first; later ones win.
     #[must_use]
@@ -191,9 +164,14 @@ impl ProbeFile {
             settings.timeout = time(&layer.timeout, settings.timeout);
             settings.pause_after = time(&layer.pause_after, settings.pause_after);
             settings.heals = layer.heals.unwrap_or(settings.heals);
-            settings.path = layer.path.clone().or(settings.path);
         }
         settings
+    }
+
+    /// What is asked for, if a layer says.
+    #[must_use]
+    pub fn path_of<'a>(layers: &[&'a Self]) -> Option<&'a str> {
+        layers.iter().rev().find_map(|layer| layer.path.as_deref())
     }
 }
 
@@ -254,7 +232,7 @@ mod tests {
         let inner = ProbeFile { path: Some("/x".into()), ..ProbeFile::default() };
         let settings = ProbeFile::resolve(&[&top, &inner]);
         assert!(settings.heals);
-        assert_eq!(settings.path.as_deref(), Some("/x"));
+        assert_eq!(ProbeFile::path_of(&[&inner, &top]), Some("/x"));
         assert_eq!(settings.every, Millis::seconds(30));
     }
 }

@@ -49,8 +49,8 @@ fn push_section(out: &mut String, name: &str, section: &Value) {
     for (key, property) in properties(section) {
         let default = match property.get("default") {
             _ if needed.iter().any(|needed| needed == key) => "needed".to_owned(),
-            Some(Value::Object(map)) if !map.is_empty() => "see there".to_owned(),
             Some(value) => code(value),
+            None if property.get("$ref").is_some() => "see there".to_owned(),
             None => "–".to_owned(),
         };
         let example = property["examples"].get(0).map(code).unwrap_or_default();

@@ -104,6 +104,12 @@ pub(super) fn convert(schema: Schema<'_>, text: &str, plain: bool) -> Result<Val
     Err(not_boolean(text))
 }
 
+/// Whether a scalar is a secret itself, where a reference to one is wanted.
+pub(super) fn is_literal_secret(schema: Schema<'_>, text: &str) -> bool {
+    schema.format() == Some(secret::FORMAT)
+        && secret::SecretRef::parse(text).is_ok_and(|reference| reference.is_literal())
+}
+
 fn number(schema: Schema<'_>, text: &str, plain: bool) -> Result<Value, Problem> {
     let noun = if schema.takes("number") { "a number" } else { "a whole number" };
     let bad = |message: String, help: Option<String>| Problem {
