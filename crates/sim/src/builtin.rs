@@ -26,7 +26,10 @@ macro_rules! examples {
 }
 
 /// The sequences, in the order they are listed.
-static SEQUENCES: &[Builtin] = examples!("sequence":);
+static SEQUENCES: &[Builtin] = examples!("sequence":
+    "single", "flat", "cascade", "halfopen", "grid", "regression", "ratelimit", "authflip",
+    "crossmodel", "degrade", "inactive", "withintier", "multiaffinity", "promotionhold", "flapping",
+);
 
 /// The timelines, in the order they are listed.
 static TIMELINES: &[Builtin] = examples!("timeline":);

@@ -28,18 +28,18 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum Scenario {
     /// Form 1: a sequence of requests.
-    Sequence(Sequence),
+    Sequence(Box<Sequence>),
     /// Form 2: a timeline of traffic.
-    Timeline(Timeline),
+    Timeline(Box<Timeline>),
 }
 
 /// What a run of a scenario gave.
 #[derive(Clone, Debug)]
 pub enum Report {
     /// Of form 1.
-    Sequence(SequenceReport),
+    Sequence(Box<SequenceReport>),
     /// Of form 2.
-    Timeline(TimelineReport),
+    Timeline(Box<TimelineReport>),
 }
 
 /// Where a scenario comes from, for its default name and its replay line.
@@ -128,12 +128,12 @@ fn read(
 ) -> (Option<Scenario>, Vec<Diagnostic>) {
     let has = |key: &str| document.node(&KeyPath::from(key)).is_some();
     if has("services") {
-        let (sequence, problems) = Sequence::read(document, origin);
-        return (sequence.map(Scenario::Sequence), problems);
+        let (sequence, problems) = Sequence::read(document, source, origin);
+        return (sequence.map(|it| Scenario::Sequence(Box::new(it))), problems);
     }
     if has("backends") {
         let (timeline, problems) = Timeline::read(document, source, origin);
-        return (timeline.map(Scenario::Timeline), problems);
+        return (timeline.map(|it| Scenario::Timeline(Box::new(it))), problems);
     }
     if has("servers") && has("program") {
         let message = "MCP scenarios (`servers` and `program`) are not supported by this version";
@@ -175,8 +175,8 @@ impl Scenario {
     #[must_use]
     pub fn run(&self, seed: u64) -> Report {
         match self {
-            Self::Sequence(sequence) => Report::Sequence(sequence.run(seed)),
-            Self::Timeline(timeline) => Report::Timeline(timeline.run(seed)),
+            Self::Sequence(sequence) => Report::Sequence(Box::new(sequence.run(seed))),
+            Self::Timeline(timeline) => Report::Timeline(Box::new(timeline.run(seed))),
         }
     }
 }
@@ -195,7 +195,7 @@ impl Report {
     #[must_use]
     pub fn replay(&self) -> String {
         match self {
-            Self::Sequence(report) => report.replay(),
+            Self::Sequence(report) => report.replay().to_owned(),
             Self::Timeline(report) => report.replay(),
         }
     }

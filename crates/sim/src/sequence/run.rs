@@ -1,0 +1,150 @@
+//! A run: the program, step by step, through the production core.
+//!
+//! The fake clock starts at 0 and moves only at an advance; a request takes no time. Each request
+//! walks the core's own plan, and the world's script says how each attempt ends. No rule about
+//! health or routing is repeated here.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use tidegate_core::{
+    core::Core,
+    plan::{Ask, Step},
+    route::Route,
+    time::{Millis, Now},
+    transition::Notes,
+};
+
+use super::{
+    Sequence,
+    file::StepFile,
+    settings::settings,
+    trace::{BreakerWord, HealthWord, OutcomeWord, RequestTrace, StepTrace},
+    world::{Script, play},
+};
+use crate::rng::Rng;
+
+/// How long a `seed_pin` lives.
+const SEED_PIN_FOR: Millis = Millis::minutes(60);
+
+/// What a run gave, before it is judged.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) steps: Vec<StepTrace>,
+    pub(super) breakers: IndexMap<Arc<str>, BreakerWord>,
+    pub(super) health: IndexMap<Arc<str>, HealthWord>,
+    /// Where the last request's session is pinned at the end of the program; empty: nowhere.
+    pub(super) last_pin: Arc<str>,
+}
+
+/// Runs the whole program.
+pub(super) fn run(sequence: &Sequence, seed: u64) -> Run {
+    let core = Core::new(&settings(sequence), seed);
+    let Some(route) = core.routes().first().map(Arc::clone) else {
+        unreachable!("the settings of a sequence hold one route");
+    };
+    let mut stage = Stage {
+        sequence,
+        core,
+        route,
+        scripts: sequence.scripts.clone(),
+        rng: Rng::new(seed),
+        notes: Notes::default(),
+        now: Now::ZERO,
+    };
+    stage.seed_pin();
+    let steps: Vec<StepTrace> = sequence.program.iter().map(|step| stage.step(step)).collect();
+    let last_session = super::trace::requests(&steps).last().map(|it| it.session.clone());
+    let last_pin = stage.pin_of(&last_session.unwrap_or_default());
+    let (breakers, health) = stage.states();
+    Run { steps, breakers, health, last_pin }
+}
+
+struct Stage<'a> {
+    sequence: &'a Sequence,
+    core: Core,
+    route: Arc<Route>,
+    scripts: Vec<Script>,
+    rng: Rng,
+    notes: Notes,
+    now: Now,
+}
+
+impl Stage<'_> {
+    fn seed_pin(&self) {
+        let Some(pin) = &self.sequence.seed_pin else { return };
+        if self.has_affinity(&pin.session) {
+            let until = self.now.after(SEED_PIN_FOR);
+            self.core.pin(&self.route, self.now, ("", &pin.session), &pin.id, until);
+        }
+    }
+
+    fn step(&mut self, step: &StepFile) -> StepTrace {
+        match step {
+            StepFile::Advance(span) => {
+                self.now = self.now.after(span.millis());
+                StepTrace::Advance(span.as_written().to_owned())
+            }
+            StepFile::Request(session) => StepTrace::Trace(Box::new(self.request(session))),
+        }
+    }
+
+    fn request(&mut self, session: &str) -> RequestTrace {
+        let ask = Ask { session, is_stream: true, ..Ask::default() };
+        let mut plan = self.core.begin(&self.route, self.now, &ask);
+        let finish = loop {
+            match plan.next(self.now, self.rng.draw(), &mut self.notes) {
+                Step::Finish(finish) => break finish,
+                Step::Attempt(mut permit) => {
+                    let behaviour = self.behaviour_of(permit.backend().id());
+                    let outcome = play(self.now, behaviour, &mut permit, &mut self.notes);
+                    plan.report(self.now, permit, &outcome, &mut self.notes);
+                }
+            }
+        };
+        self.notes.transitions.clear();
+        self.core.check_invariants(self.now);
+        let attempts = || plan.attempts().iter();
+        let outcomes = || attempts().filter_map(|attempt| attempt.outcome);
+        let (breaker_after, health_after) = self.states();
+        RequestTrace {
+            session: session.to_owned(),
+            attempts: attempts()
+                .map(|attempt| Arc::clone(self.route.backend(attempt.candidate).id()))
+                .collect(),
+            statuses: outcomes().map(|outcome| outcome.status.unwrap_or(0)).collect(),
+            outcomes: outcomes().map(|outcome| OutcomeWord(outcome.kind)).collect(),
+            final_status: finish.status,
+            pin_after: self.pin_of(session),
+            breaker_after,
+            health_after,
+        }
+    }
+
+    fn behaviour_of(&mut self, id: &str) -> super::world::Behaviour {
+        let index = self.sequence.services.iter().position(|service| &*service.id == id);
+        let index = index.expect("the core knows only the sequence's services");
+        self.scripts[index].call()
+    }
+
+    fn has_affinity(&self, session: &str) -> bool {
+        self.sequence.affinity_secs > 0 && !session.is_empty()
+    }
+
+    /// Where a session is pinned; empty: nowhere.
+    fn pin_of(&self, session: &str) -> Arc<str> {
+        let pinned = self.core.pinned(&self.route, self.now, "", session);
+        pinned.filter(|_| self.has_affinity(session)).map_or_else(|| "".into(), Arc::clone)
+    }
+
+    /// Breaker and health of every service, in file order.
+    fn states(&self) -> (IndexMap<Arc<str>, BreakerWord>, IndexMap<Arc<str>, HealthWord>) {
+        let snapshot = self.core.snapshot(self.now);
+        let ids = self.core.backends().iter().map(|backend| Arc::clone(backend.id()));
+        let health = |healthy| if healthy { HealthWord::Healthy } else { HealthWord::Unhealthy };
+        let states = ids.zip(&snapshot.backends);
+        states
+            .map(|(id, it)| ((Arc::clone(&id), it.state.into()), (id, health(it.healthy))))
+            .unzip()
+    }
+}
