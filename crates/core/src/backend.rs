@@ -57,16 +57,13 @@ pub(crate) fn streak_only(settings: &EndpointSettings) -> crate::settings::Healt
 pub(crate) struct Key {
     pub(crate) id: Arc<str>,
     pub(crate) identity: String,
-    pub(crate) exclusion: Mark,
+    /// Shared with the same key after a reload, which may have given it another name.
+    pub(crate) exclusion: Arc<Mark>,
 }
 
 impl Key {
-    pub(crate) fn new(settings: &KeySettings) -> Self {
-        Self {
-            id: settings.id.as_str().into(),
-            identity: settings.identity.clone(),
-            exclusion: Mark::default(),
-        }
+    pub(crate) fn new(settings: &KeySettings, exclusion: Arc<Mark>) -> Self {
+        Self { id: settings.id.as_str().into(), identity: settings.identity.clone(), exclusion }
     }
 }
 
@@ -246,6 +243,16 @@ impl Backend {
             return Some(free);
         }
         (0..count).filter(|&key| may_use(key)).min_by_key(|&key| self.keys[key].free_from(now))
+    }
+
+    /// Goes on with the keys' turns where `old` stopped, if the keys are the same.
+    pub(crate) fn continue_turns(&self, old: &Self) {
+        let identities = |backend: &Self| -> Vec<String> {
+            backend.keys.iter().map(|key| key.key.identity.clone()).collect()
+        };
+        if identities(self) == identities(old) {
+            self.next_key.store(old.next_key.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn has_free_key(&self, now: Now, may_use: impl Fn(usize) -> bool) -> bool {

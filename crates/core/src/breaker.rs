@@ -18,7 +18,8 @@
 //! - The open deadline never moves earlier while open (I11).
 //! - A trial that fails re-opens at once, even after the breaker has closed.
 //! - Where only the probe's path is dead, traffic still gets its trial: failing probes keep the
-//!   breaker open for at most `open_max`, and then leave it half-open for one open period.
+//!   breaker open for at most `open_max`, and then leave it half-open for one open period, or, once
+//!   a trial has succeeded, to traffic alone.
 //!
 //! Left to others: sharing between threads (`cell.rs`), windows and exclusions (`backend.rs`),
 //! which outcome means what (`outcome.rs`).
@@ -378,6 +379,10 @@ impl Breaker {
         if pass.is_trial() {
             return Some(self.reopen(now, now, OpenCause::TrialFailed));
         }
+        if after_content {
+            // Content had come, whether or not anybody reported it.
+            self.before_content.clear();
+        }
         self.samples.add(now, true);
         let cause = self.strike(now, after_content).or_else(|| self.judge_ratio(now))?;
         Some(self.open(now, now, 0, cause))
@@ -406,9 +411,9 @@ impl Breaker {
             let cause = self.strike(now, false)?;
             return Some(self.open(now, now, 0, cause));
         };
-        self.trial_successes = 0;
         let limit = opening.since.after(self.settings.open_max);
         if !now.reached(opening.until) {
+            self.trial_successes = 0;
             let until = now.after(opening.period).min(limit).max(opening.until);
             self.phase = Phase::Open(Opening { until, ..opening });
             return (until > opening.until).then_some(BreakerChange::Extended { until });
@@ -416,10 +421,10 @@ impl Breaker {
         if !now.reached(limit) {
             return Some(self.reopen(now, opening.since, OpenCause::ProbeFailed));
         }
-        if now.reached(limit.after(opening.period)) {
+        // Traffic's turn: the probe's path may be all that is dead. A trial that succeeded says so.
+        if self.trial_successes == 0 && now.reached(limit.after(opening.period)) {
             return Some(self.reopen(now, now, OpenCause::ProbeFailed));
         }
-        // Traffic's turn: the probe's path may be all that is dead.
         None
     }
 
@@ -435,12 +440,8 @@ impl Breaker {
 
     /// Stops with the broken rule's name if the state contradicts itself (tests and simulator).
     pub fn check_invariants(&self, now: Now) {
-        let taken = self.slots.held(now);
-        assert!(
-            taken <= self.settings.trial_permits,
-            "I3: {taken} slots taken of {}",
-            self.settings.trial_permits
-        );
+        let (taken, limit) = (self.slots.held(now), self.slots.limit());
+        assert!(taken <= limit, "I3: {taken} slots taken of {limit}");
         if let Phase::Open(opening) = self.phase {
             assert!(self.closed_since.is_none(), "opening clears the stamp of the promotion hold");
             assert!(opening.until >= opening.since, "I11: a deadline lies after its opening");
@@ -493,8 +494,9 @@ impl Breaker {
         }
         let ratio = self.samples.ratio(now, self.settings.window);
         let is_enough = ratio.samples >= self.settings.min_samples;
+        // A quotient, not a product: 11 of 20 is the same number as a written 0.55.
         let is_bad =
-            f64::from(ratio.failed) >= self.settings.failure_ratio * f64::from(ratio.samples);
+            f64::from(ratio.failed) / f64::from(ratio.samples) >= self.settings.failure_ratio;
         (is_enough && is_bad)
             .then_some(OpenCause::FailureRatio { failed: ratio.failed, samples: ratio.samples })
     }

@@ -46,8 +46,10 @@ impl Budget {
         // A request older than the window still counts itself.
         let is_old = u64::from(now.since(began) >= self.settings.window);
         let requests = self.requests.sum(now, Edge::Inside) + is_old;
-        let allowed = self.settings.ratio * requests as f64 + f64::from(self.settings.floor);
-        let is_allowed = self.hops.sum(now, Edge::Touching) as f64 <= allowed;
+        let hops = self.hops.sum(now, Edge::Touching);
+        let above = hops.saturating_sub(u64::from(self.settings.floor));
+        // A quotient, not a product: 29 of 100 is the same number as a written 0.29.
+        let is_allowed = above == 0 || above as f64 / requests as f64 <= self.settings.ratio;
         if !is_allowed {
             self.hops.take_back(now);
         }

@@ -134,13 +134,15 @@ impl Cell {
 
 fn encode(words: &Words) -> [u64; WORDS] {
     let Words { gate, latency } = words;
+    // One short of "no moment": an opening without end is still an opening.
+    let moment = |moment: Option<Now>| moment.map_or(NONE, |moment| moment.0.min(NONE - 1));
     [
         gate.generation << 1 | u64::from(gate.is_spotless),
-        gate.half_open_from.map_or(NONE, |from| from.0),
+        moment(gate.half_open_from),
         gate.free_from.0,
         gate.hold_until.0,
         latency.peak_ms.to_bits(),
-        latency.at.map_or(NONE, |at| at.0),
+        moment(latency.at),
     ]
 }
 

@@ -77,7 +77,7 @@ impl Core {
             .map(|route| {
                 let mut next = Route::new(route, &backends);
                 if let Some(old) = self.route(&route.name) {
-                    next.continue_budget(old);
+                    next.continue_from(old);
                 }
                 Arc::new(next)
             })
@@ -282,7 +282,8 @@ impl Core {
 
     fn next_key(&self, key: &KeySettings) -> Arc<Key> {
         let old = self.keys.iter().find(|old| old.identity == key.identity);
-        old.map_or_else(|| Arc::new(Key::new(key)), Arc::clone)
+        let exclusion = old.map(|old| Arc::clone(&old.exclusion)).unwrap_or_default();
+        Arc::new(Key::new(key, exclusion))
     }
 
     /// A backend is the same while its url, model (or command) and at least one of its key
@@ -297,10 +298,12 @@ impl Core {
     ) -> Arc<Backend> {
         let endpoint = settings.endpoint.map(|index| Arc::clone(&endpoints[index]));
         let keys: Vec<Arc<Key>> = if settings.keys.is_empty() {
-            let own = KeySettings { id: settings.id.clone(), identity: settings.id.clone() };
+            let identity = settings.identity.clone();
+            let own = KeySettings { id: settings.id.clone(), identity };
             let old = self.backend(&settings.id).and_then(|old| old.keys.first());
             let old = old.filter(|old| old.key.identity == own.identity);
-            vec![old.map_or_else(|| Arc::new(Key::new(&own)), |old| Arc::clone(&old.key))]
+            let exclusion = old.map(|old| Arc::clone(&old.key.exclusion)).unwrap_or_default();
+            vec![Arc::new(Key::new(&own, exclusion))]
         } else {
             settings.keys.iter().map(|&index| Arc::clone(&keys[index])).collect()
         };
@@ -326,7 +329,9 @@ impl Core {
                 health.cell.with(|guarded| guarded.breaker.set_settings(settings.health.clone()));
                 // Whoever reloads may have mended the model's name.
                 health.exclusion.clear(now);
-                Backend::with_health(settings, number, health, endpoint, keys)
+                let next = Backend::with_health(settings, number, health, endpoint, keys);
+                next.continue_turns(old);
+                next
             }
         };
         Arc::new(backend)

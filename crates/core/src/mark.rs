@@ -81,7 +81,8 @@ impl Mark {
     /// The mark, if it still stands at `now`.
     pub(crate) fn standing(&self, now: Now) -> Option<Standing> {
         let word = self.0.load(Ordering::Relaxed);
-        let until = Now(word >> REASON_BITS);
+        let until = word >> REASON_BITS;
+        let until = if until == UNTIL_MAX { Now::NEVER } else { Now(until) };
         if now.reached(until) {
             return None;
         }

@@ -89,8 +89,11 @@ impl Plan {
 
     /// The next attempt, or the end. `draw` is a fresh random number.
     pub fn next(&mut self, now: Now, draw: u64, notes: &mut Notes) -> Step {
+        // A permit that was dropped instead of reported ended like a cancellation.
+        let was_dropped = self.log.iter().last().is_some_and(|it| it.outcome.is_none());
         let step = match self.end {
             Some(end) => Err(end),
+            None if was_dropped => Err(End::Cancelled),
             None => self.choose(now, draw, notes),
         };
         match step {
@@ -190,7 +193,7 @@ impl Plan {
             }
             // Somebody else was faster: it counts as unavailable for the rest of this choice.
             let lost = &mut notes.reads[selection.index];
-            lost.is_full = lost.rank.is_clear();
+            lost.is_full = true;
             lost.rank = lost.rank.unavailable();
             circumstances.draw = mix(circumstances.draw);
         }
@@ -231,7 +234,7 @@ impl Plan {
 
     /// A target is done after its attempt, unless the trouble was its key and a free one is left.
     fn is_done(&self, now: Now, candidate: u16) -> bool {
-        let mut tried = self.log.iter().filter(|it| it.candidate == candidate).peekable();
+        let mut tried = self.attempts_of(candidate).peekable();
         if tried.peek().is_none() {
             return false;
         }
@@ -242,7 +245,13 @@ impl Plan {
     }
 
     fn is_untried(&self, candidate: u16, key: usize) -> bool {
-        !self.log.iter().any(|it| it.candidate == candidate && usize::from(it.key) == key)
+        !self.attempts_of(candidate).any(|it| usize::from(it.key) == key)
+    }
+
+    /// Attempts of the same backend, also where a route lists it twice.
+    fn attempts_of(&self, candidate: u16) -> impl Iterator<Item = &Attempt> {
+        let number = self.route.backend(candidate).number;
+        self.log.iter().filter(move |it| self.route.backend(it.candidate).number == number)
     }
 
     fn nothing(&self, now: Now) -> End {

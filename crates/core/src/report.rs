@@ -78,7 +78,8 @@ impl Permit {
     }
 
     fn report_reachability(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) {
-        if outcome.status.is_some() || outcome.kind == OutcomeKind::Success {
+        let had_head = matches!(outcome.kind, OutcomeKind::Success | OutcomeKind::Truncated);
+        if had_head || outcome.status.is_some() {
             self.head(now, notes);
         }
         let (Some(pass), Some(endpoint)) = (self.endpoint.take(), &self.backend.endpoint) else {
@@ -122,11 +123,11 @@ impl Permit {
                 (&*key.window, &backend.id, Scope::Backend, MarkReason::RateLimited, span)
             }
             Mark::KeyExhausted => {
-                let mark = &key.key.exclusion;
+                let mark = &*key.key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::Exhausted, windows.exhausted)
             }
             Mark::KeyRejected => {
-                let mark = &key.key.exclusion;
+                let mark = &*key.key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, windows.auth)
             }
             Mark::ModelGone => {

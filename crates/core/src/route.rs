@@ -134,10 +134,19 @@ impl Route {
         }
     }
 
-    /// Goes on counting where `old` stopped, if the budget's settings are the same.
-    pub(crate) fn continue_budget(&mut self, old: &Self) {
+    /// Goes on where `old` stopped: counting, if the budget's settings are the same, and in turn,
+    /// if the members are.
+    pub(crate) fn continue_from(&mut self, old: &Self) {
         if self.budget.settings() == old.budget.settings() {
             self.budget = Arc::clone(&old.budget);
+        }
+        let members = |route: &Self| -> Vec<(u16, u32)> {
+            route.candidates.iter().map(|it| (it.tier, it.backend.number)).collect()
+        };
+        if members(self) == members(old) {
+            for (cursor, old) in self.cursors.iter().zip(&old.cursors) {
+                cursor.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
         }
     }
 

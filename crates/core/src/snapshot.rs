@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    backend::{Backend, Endpoint, Key},
+    backend::{Backend, Endpoint, Key, TargetKey},
     breaker::State,
     cell::{Cell, LastError},
     mark::{MarkReason, Standing},
@@ -151,10 +151,13 @@ fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
     own.into_iter().chain(first_back).max_by_key(|standing| standing.until)
 }
 
-/// The window that ends first: the target is inside one while all of its usable keys are.
+/// The window that ends first: the target is inside one while all of its usable keys are, or, if
+/// none is usable, all of them.
 fn window(backend: &Backend, now: Now) -> Option<Standing> {
-    let windows = backend.keys.iter().filter_map(|key| key.window.standing(now));
-    windows.min_by_key(|standing| standing.until)
+    let is_usable = |key: &&TargetKey| key.key.exclusion.standing(now).is_none();
+    let is_any_usable = backend.keys.iter().any(|key| is_usable(&key));
+    let keys = backend.keys.iter().filter(|key| !is_any_usable || is_usable(key));
+    keys.filter_map(|key| key.window.standing(now)).min_by_key(|standing| standing.until)
 }
 
 impl EndpointSnapshot {

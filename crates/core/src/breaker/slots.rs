@@ -15,6 +15,8 @@ pub struct SlotNumber(pub u64);
 pub(super) struct Slots {
     held: Vec<(SlotNumber, Now)>,
     next: u64,
+    /// What `take` was last told: a limit lowered since then binds the next holder, not these.
+    limit: u32,
 }
 
 impl Slots {
@@ -26,6 +28,7 @@ impl Slots {
         }
         let number = SlotNumber(self.next);
         self.next += 1;
+        self.limit = limit;
         self.held.push((number, lease_end));
         Some(number)
     }
@@ -44,6 +47,11 @@ impl Slots {
         let mut ends: Vec<Now> = self.held.iter().map(|(_, end)| *end).collect();
         ends.sort_unstable();
         ends.get(self.held.len() - limit as usize).copied()
+    }
+
+    /// The limit under which the latest slot was taken.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
     }
 
     /// Slots held at `now`.

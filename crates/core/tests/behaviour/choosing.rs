@@ -1,0 +1,304 @@
+//! Choosing: candidates, ranks, tiers, last resorts, tactics, lost races, verdicts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_core::{
+    attempt::{Answer, End},
+    breaker::State,
+    explain::{Obstacle, Verdict},
+    outcome::OutcomeKind,
+    plan::Ask,
+    read::Rank,
+    route::{Ability, Needs},
+    settings::{Standing, Tactic},
+    time::{Millis, Now},
+};
+
+use crate::bed::{Bed, come_back, of_kind, ok, refused, status};
+
+/// The first choices of `count` requests that succeed.
+fn picks(bed: &mut Bed, count: usize) -> Vec<String> {
+    (0..count).map(|_| bed.request(|_| ok()).visited[0].clone()).collect()
+}
+
+fn shares(picks: &[String]) -> BTreeMap<&str, usize> {
+    let mut shares = BTreeMap::new();
+    for pick in picks {
+        *shares.entry(pick.as_str()).or_insert(0) += 1;
+    }
+    shares
+}
+
+#[test]
+fn the_lowest_tier_is_used_while_nothing_stands_against_it() {
+    let mut bed = Bed::of(&["a b", "c"]);
+    let chosen: BTreeSet<String> = picks(&mut bed, 50).into_iter().collect();
+    assert_eq!(chosen, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+}
+
+#[test]
+fn inactive_unconfigured_and_switched_off_targets_are_no_candidates() {
+    let mut bed = Bed::of(&["a b c", "d"]).route(|route| {
+        route.tiers[0][0].standing = Standing::Inactive;
+        route.tiers[0][1].standing = Standing::Unconfigured;
+    });
+    bed.core.switch_off(bed.now, "c", Some(Now::NEVER), &mut bed.notes);
+    assert_eq!(bed.request(|_| status(500)).visited, ["d"]);
+    bed.core.switch_off(bed.now, "c", None, &mut bed.notes);
+    assert_eq!(bed.request(|_| ok()).visited, ["c"]);
+}
+
+#[test]
+fn a_switch_ends_at_its_time() {
+    let mut bed = Bed::of(&["a", "b"]);
+    bed.core.switch_off(bed.now, "a", Some(Now(100)), &mut bed.notes);
+    bed.wait(99);
+    assert_eq!(picks(&mut bed, 1), ["b"]);
+    bed.wait(1);
+    assert_eq!(picks(&mut bed, 1), ["a"]);
+}
+
+#[test]
+fn a_switch_without_an_end_is_shown_without_one() {
+    let mut bed = Bed::of(&["a"]);
+    bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);
+    let route = bed.core.route("main").expect("every bed has it");
+    let told = bed.core.explain(route, bed.now, &Ask::default(), 0);
+    let Verdict::Skipped(obstacles) = &told.candidates[0].verdict else {
+        panic!("{told:?}");
+    };
+    assert!(matches!(obstacles[..], [Obstacle::SwitchedOff(it)] if it.until == Now::NEVER));
+}
+
+#[test]
+fn without_candidates_the_answer_is_503_with_no_attempts() {
+    let mut bed = Bed::of(&["a"]);
+    bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);
+    let told = bed.request(|_| ok());
+    assert_eq!((told.finish.end, told.finish.status), (End::NothingLeft, 503));
+    assert_eq!((told.finish.answer, told.plan.attempts().len()), (Answer::NoHealthyBackend, 0));
+}
+
+#[test]
+fn a_missing_ability_is_a_400() {
+    let mut bed = Bed::of(&["a", "b"]).with(|settings| {
+        settings.backends[0].abilities.vision = Some(false);
+        settings.backends[1].abilities.context = Some(1_000);
+    });
+    let needs = Needs { vision: true, context: 1_001, ..Needs::default() };
+    let told = bed.request_as(&Ask { needs, ..Ask::default() }, |_| ok());
+    assert_eq!((told.finish.end, told.finish.status), (End::NothingAble, 400));
+    assert_eq!(told.finish.answer, Answer::NothingAble);
+    let fits = Needs { vision: true, context: 1_000, ..Needs::default() };
+    assert_eq!(bed.request_as(&Ask { needs: fits, ..Ask::default() }, |_| ok()).visited, ["b"]);
+}
+
+#[test]
+fn an_unknown_ability_means_able() {
+    let needs = Needs { tools: true, vision: true, context: u64::MAX };
+    assert_eq!(needs.lacking(&tidegate_core::settings::Abilities::default()), None);
+    let none = tidegate_core::settings::Abilities { tools: Some(false), ..Default::default() };
+    assert_eq!(needs.lacking(&none), Some(Ability::Tools));
+}
+
+/// Puts what a rank says against a target.
+fn burden(bed: &mut Bed, target: &str, rank: u8) {
+    if rank & Rank::UNAVAILABLE != 0 {
+        for _ in 0..3 {
+            bed.hit(target, refused());
+        }
+    }
+    if rank & Rank::WINDOW != 0 {
+        bed.hit(target, come_back(429, 20_000));
+    }
+    if rank & Rank::EXCLUDED != 0 {
+        bed.hit(target, of_kind(OutcomeKind::ModelGone, 404));
+    }
+    assert_eq!(bed.snap(target).rank, Rank(rank));
+}
+
+#[test]
+fn the_lowest_sum_of_window_breaker_and_exclusion_wins_over_tiers() {
+    for low in 0..8 {
+        for high in low + 1..8 {
+            let mut bed = Bed::of(&["a", "b"]);
+            burden(&mut bed, "a", high);
+            burden(&mut bed, "b", low);
+            let told = bed.request(|_| ok());
+            assert_eq!(told.visited, ["b"], "{low} before {high}");
+            let attempt = *told.plan.attempts().iter().next().expect("one was made");
+            assert_eq!(attempt.rank, Rank(low));
+            assert_eq!(attempt.is_last_resort, low & Rank::UNAVAILABLE != 0);
+        }
+    }
+}
+
+#[test]
+fn among_equal_ranks_the_lower_tier_is_used() {
+    for rank in 0..8 {
+        let mut bed = Bed::of(&["a", "b"]);
+        burden(&mut bed, "a", rank);
+        burden(&mut bed, "b", rank);
+        assert_eq!(bed.request(|_| ok()).visited, ["a"], "{rank}");
+    }
+}
+
+#[test]
+fn with_everything_open_the_client_sees_the_real_upstream_error() {
+    let mut bed = Bed::of(&["a b", "c"]);
+    for target in ["a", "b", "c"] {
+        bed.trip(target);
+    }
+    let told = bed.request(|target| status(if target == "c" { 502 } else { 500 }));
+    assert_eq!(told.visited.len(), 3);
+    assert_eq!(told.visited[2], "c");
+    assert_eq!(told.finish.status, 502);
+    assert!(told.plan.attempts().iter().all(|it| it.is_last_resort && !it.is_trial));
+}
+
+#[test]
+fn a_taken_slot_makes_a_target_unavailable() {
+    let mut bed = Bed::of(&["a", "b"]);
+    bed.trip("a");
+    bed.wait(30_000);
+    let _trial = bed.trial("a");
+    assert_eq!((bed.state("a"), bed.snap("a").rank), (State::HalfOpen, Rank(Rank::UNAVAILABLE)));
+    assert_eq!(picks(&mut bed, 1), ["b"]);
+}
+
+#[test]
+fn random_gives_each_peer_its_share() {
+    let mut bed = Bed::of(&["a b c"]);
+    for (target, share) in shares(&picks(&mut bed, 3_000)) {
+        assert!((850..1_150).contains(&share), "{target}: {share}");
+    }
+}
+
+#[test]
+fn weighted_follows_the_weights_and_zero_waits_until_no_other_is_left() {
+    let mut bed = Bed::of(&["a b c"]).route(|route| {
+        route.tactic = Tactic::Weighted;
+        route.tiers[0][0].weight = 3;
+        route.tiers[0][2].weight = 0;
+    });
+    let picks = picks(&mut bed, 2_000);
+    let shares = shares(&picks);
+    assert!((1_400..1_600).contains(&shares["a"]), "{shares:?}");
+    assert_eq!(shares.get("c"), None);
+    let told = bed.request(|_| status(500));
+    assert_eq!(told.visited.last().map(String::as_str), Some("c"));
+}
+
+#[test]
+fn round_robin_goes_in_file_order_and_skips_what_is_unavailable() {
+    let mut bed = Bed::of(&["a b c"]).route(|route| route.tactic = Tactic::RoundRobin);
+    assert_eq!(picks(&mut bed, 4), ["a", "b", "c", "a"]);
+    bed.trip("b");
+    assert_eq!(picks(&mut bed, 3), ["c", "a", "c"]);
+}
+
+#[test]
+fn every_round_robin_pick_moves_the_cursor_but_no_pin_does() {
+    let mut bed = Bed::of(&["a b c"]).route(|route| route.tactic = Tactic::RoundRobin);
+    assert_eq!(bed.session("s", |_| ok()), ["a"]);
+    assert_eq!(bed.session("s", |_| ok()), ["a"]);
+    assert_eq!(picks(&mut bed, 1), ["b"]);
+    let told = bed.request(|target| if target == "c" { status(500) } else { ok() });
+    assert_eq!(told.visited, ["c", "a"], "a hop is a pick too");
+    assert_eq!(picks(&mut bed, 1), ["b"]);
+}
+
+#[test]
+fn each_tier_has_a_cursor_of_its_own() {
+    let mut bed = Bed::of(&["a b", "c d"]).route(|route| route.tactic = Tactic::RoundRobin);
+    assert_eq!(picks(&mut bed, 1), ["a"]);
+    bed.trip("a");
+    bed.trip("b");
+    assert_eq!(picks(&mut bed, 3), ["c", "d", "c"]);
+    bed.wait(30_000);
+    assert_eq!(picks(&mut bed, 1), ["b"]);
+}
+
+#[test]
+fn least_busy_takes_the_fewest_in_flight_then_file_order() {
+    let mut bed = Bed::of(&["a b c"]).route(|route| route.tactic = Tactic::LeastBusy);
+    let busy = (bed.take("a"), bed.take("c"));
+    assert_eq!(picks(&mut bed, 2), ["b", "b"]);
+    drop(busy);
+    assert_eq!(picks(&mut bed, 2), ["a", "a"]);
+}
+
+/// An answer of one target whose first content took this long.
+fn answer_in(bed: &mut Bed, target: &str, took: u64) {
+    let mut held = bed.take(target);
+    held.permit.content(bed.now, Millis(took), &mut bed.notes);
+    bed.report(held, ok());
+}
+
+#[test]
+fn least_latency_prefers_the_faster_of_two_and_whom_it_knows_nothing_of() {
+    let mut bed = Bed::of(&["a b"]).route(|route| route.tactic = Tactic::LeastLatency);
+    answer_in(&mut bed, "a", 900);
+    assert_eq!(picks(&mut bed, 20), ["b"; 20], "no samples go first");
+    answer_in(&mut bed, "b", 100);
+    assert_eq!(picks(&mut bed, 20), ["b"; 20]);
+    answer_in(&mut bed, "b", 2_000);
+    assert_eq!(picks(&mut bed, 20), ["a"; 20], "a peak counts at once");
+}
+
+#[test]
+fn answers_that_never_got_to_content_are_no_latency_samples() {
+    let mut bed = Bed::of(&["a b"]).route(|route| route.tactic = Tactic::LeastLatency);
+    answer_in(&mut bed, "a", 1);
+    bed.hit("b", status(500));
+    assert_eq!(picks(&mut bed, 10), ["b"; 10]);
+}
+
+#[test]
+fn every_tactic_sees_breakers() {
+    use Tactic::*;
+    for tactic in [Random, RoundRobin, Weighted, LeastLatency, LeastBusy] {
+        let mut bed = Bed::of(&["a b"]).route(|route| route.tactic = tactic);
+        bed.trip("a");
+        assert_eq!(picks(&mut bed, 10), ["b"; 10], "{tactic:?}");
+    }
+}
+
+#[test]
+fn explaining_touches_no_state() {
+    use Tactic::*;
+    for tactic in [Random, RoundRobin, Weighted, LeastLatency, LeastBusy] {
+        let mut bed = Bed::of(&["a b", "c"]).route(|route| route.tactic = tactic);
+        bed.trip("a");
+        bed.wait(30_000);
+        let before = (bed.core.snapshot(bed.now), bed.core.pin_count());
+        let route = bed.core.route("main").expect("every bed has it");
+        let ask = Ask { session: "s", ..Ask::default() };
+        let first = bed.core.explain(route, bed.now, &ask, 3);
+        for _ in 0..10 {
+            assert_eq!(bed.core.explain(route, bed.now, &ask, 3), first, "{tactic:?}");
+        }
+        assert_eq!((bed.core.snapshot(bed.now), bed.core.pin_count()), before, "{tactic:?}");
+        let chosen =
+            first.candidates.iter().find(|it| matches!(it.verdict, Verdict::Chosen { .. }));
+        let chosen = chosen.expect("something can be chosen").backend.clone();
+        let mut plan = bed.begin("main", &ask);
+        let step = plan.next(bed.now, 3, &mut bed.notes);
+        let tidegate_core::plan::Step::Attempt(permit) = step else { panic!("{step:?}") };
+        assert_eq!(*permit.backend().id(), chosen, "{tactic:?}: the request goes where it said");
+    }
+}
+
+#[test]
+fn a_verdict_names_everything_that_stands_against_a_target() {
+    let mut bed = Bed::of(&["a", "b"]).endpoint("host", "a");
+    burden(&mut bed, "a", 7);
+    let route = bed.core.route("main").expect("every bed has it");
+    let told = bed.core.explain(route, bed.now, &Ask::default(), 0);
+    let Verdict::Skipped(obstacles) = &told.candidates[0].verdict else { panic!("{told:?}") };
+    assert!(obstacles.iter().any(|it| matches!(it, Obstacle::Breaker { .. })));
+    assert!(obstacles.iter().any(|it| matches!(it, Obstacle::Endpoint { .. })));
+    assert!(obstacles.iter().any(|it| matches!(it, Obstacle::Window(_))));
+    assert!(obstacles.iter().any(|it| matches!(it, Obstacle::Exclusion(_))));
+    assert_eq!(told.rank, Some(Rank(0)));
+}

@@ -1,0 +1,17 @@
+//! The rules of health and routing, one claim per test, through the core's public door.
+//!
+//! One file per subject; `bed.rs` is the harness they share. They are one test binary so that the
+//! harness is built and linked once. What no single example can show is in `properties.rs` and,
+//! against a reference model, in `tests/model`.
+
+mod affinity;
+mod bed;
+mod breaker;
+mod choosing;
+mod failover;
+mod keys;
+mod outcomes;
+mod plain_cache;
+mod probes;
+mod reload;
+mod scopes;

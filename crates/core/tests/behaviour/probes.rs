@@ -1,0 +1,183 @@
+//! What probes do to breakers. (When they are due is `probe.rs` of the core and its own tests.)
+
+use tidegate_core::{
+    breaker::State,
+    time::{Millis, Now},
+};
+
+use crate::bed::{Bed, ok, refused, status};
+
+fn probe(bed: &mut Bed, id: &str, passed: bool) {
+    assert!(bed.core.server_probed(bed.now, id, passed, &mut bed.notes), "{id} is listed");
+}
+
+fn probe_endpoint(bed: &mut Bed, passed: bool, heals: bool) {
+    assert!(bed.core.endpoint_probed(bed.now, "host", passed, heals, &mut bed.notes));
+}
+
+#[test]
+fn a_failing_probe_counts_like_a_failure_of_traffic() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    probe(&mut bed, "mcp:a", false);
+    bed.hit("mcp:a", refused());
+    probe(&mut bed, "mcp:a", false);
+    assert_eq!(bed.state("mcp:a"), State::Open);
+}
+
+#[test]
+fn a_failing_probe_inside_the_window_moves_the_deadline_to_a_period_from_now() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    bed.trip("mcp:a");
+    bed.wait(10_000);
+    probe(&mut bed, "mcp:a", false);
+    assert_eq!(bed.snap("mcp:a").deadline, Some(Now(40_000)));
+    assert_eq!(bed.turns(), (1, 0), "an extension is no new opening");
+}
+
+#[test]
+fn failing_probes_never_move_the_deadline_past_open_max_after_it_opened() {
+    let mut bed = Bed::of(&["mcp:a"]).health(|it| it.open_max = Millis(45_000));
+    bed.trip("mcp:a");
+    for _ in 0..4 {
+        bed.wait(10_000);
+        probe(&mut bed, "mcp:a", false);
+        assert!(bed.snap("mcp:a").deadline <= Some(Now(45_000)));
+    }
+    assert_eq!(bed.snap("mcp:a").deadline, Some(Now(45_000)));
+    bed.wait(5_000);
+    let _traffic_gets_its_trial = bed.trial("mcp:a");
+}
+
+#[test]
+fn traffic_gets_its_trial_even_where_the_probe_s_path_is_dead() {
+    for every in [1, 999, 10_000, 30_000, 30_001] {
+        let mut bed = Bed::of(&["mcp:a"]);
+        bed.trip("mcp:a");
+        let mut trials = 0;
+        while bed.now < Now(3_600_000) {
+            bed.wait(every);
+            probe(&mut bed, "mcp:a", false);
+            let held = bed.take("mcp:a");
+            trials += u32::from(held.permit.is_trial());
+            if bed.state("mcp:a") == State::Closed {
+                break;
+            }
+            bed.report(held, ok());
+        }
+        assert!(trials >= 3, "a probe every {every} ms: {trials} trials in an hour");
+        assert_eq!(bed.turns().1, 1, "a probe every {every} ms: traffic alone closes it");
+    }
+}
+
+#[test]
+fn a_passing_probe_is_a_trial_success_also_before_the_deadline() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    bed.trip("mcp:a");
+    for _ in 0..2 {
+        probe(&mut bed, "mcp:a", true);
+        assert_eq!(bed.state("mcp:a"), State::Open);
+    }
+    probe(&mut bed, "mcp:a", true);
+    let snap = bed.snap("mcp:a");
+    assert_eq!((snap.state, snap.deadline, snap.last_error), (State::Closed, None, None));
+}
+
+#[test]
+fn probe_and_traffic_successes_count_together() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    bed.trip("mcp:a");
+    probe(&mut bed, "mcp:a", true);
+    bed.wait(30_000);
+    for _ in 0..2 {
+        let trial = bed.trial("mcp:a");
+        bed.report(trial, ok());
+    }
+    assert_eq!(bed.state("mcp:a"), State::Closed);
+}
+
+#[test]
+fn a_failing_probe_while_open_starts_the_count_of_successes_over() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    bed.trip("mcp:a");
+    for passed in [true, true, false, true, true] {
+        probe(&mut bed, "mcp:a", passed);
+    }
+    assert_eq!(bed.state("mcp:a"), State::Open);
+}
+
+#[test]
+fn a_failing_probe_in_half_open_re_opens() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    bed.trip("mcp:a");
+    bed.wait(30_000);
+    let trial = bed.trial("mcp:a");
+    probe(&mut bed, "mcp:a", false);
+    assert_eq!(bed.snap("mcp:a").deadline, Some(Now(60_000)));
+    bed.report(trial, ok());
+    assert_eq!((bed.state("mcp:a"), bed.turns()), (State::Open, (2, 0)), "the trial is void");
+}
+
+#[test]
+fn a_provider_s_probe_charges_and_heals_its_endpoint() {
+    let mut bed = Bed::of(&["a b"]).endpoint("host", "a b");
+    for _ in 0..3 {
+        probe_endpoint(&mut bed, false, false);
+    }
+    assert_eq!((bed.state("a"), bed.state("b")), (State::Open, State::Open));
+    assert_eq!(bed.snap("a").consecutive_failures, 0, "its own breaker heard nothing");
+    for _ in 0..3 {
+        probe_endpoint(&mut bed, true, false);
+    }
+    assert_eq!(bed.state("a"), State::Closed);
+}
+
+#[test]
+fn a_provider_s_probe_does_not_close_what_real_failures_opened() {
+    let mut bed = Bed::of(&["a"]).endpoint("host", "a");
+    bed.trip("a");
+    for _ in 0..10 {
+        probe_endpoint(&mut bed, true, false);
+        bed.wait(1_000);
+    }
+    assert_eq!(bed.state("a"), State::Open);
+    for _ in 0..3 {
+        probe_endpoint(&mut bed, true, true);
+    }
+    assert_eq!(bed.state("a"), State::Closed, "unless it heals");
+}
+
+#[test]
+fn a_healing_probe_s_failure_goes_to_the_targets_of_its_provider_only() {
+    let mut bed = Bed::of(&["a other"]).endpoint("host", "a");
+    probe_endpoint(&mut bed, false, true);
+    assert_eq!(bed.snap("a").consecutive_failures, 1);
+    assert_eq!(bed.snap("other").consecutive_failures, 0);
+}
+
+#[test]
+fn a_passing_probe_ends_the_streaks_of_a_closed_breaker() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    for _ in 0..5 {
+        bed.hit("mcp:a", status(500));
+        bed.hit("mcp:a", status(500));
+        probe(&mut bed, "mcp:a", true);
+    }
+    assert_eq!((bed.state("mcp:a"), bed.snap("mcp:a").last_error), (State::Closed, None));
+}
+
+#[test]
+fn a_probe_sets_the_last_check() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    bed.wait(9);
+    probe(&mut bed, "mcp:a", false);
+    let snap = bed.snap("mcp:a");
+    assert_eq!(snap.last_check, Some(Now(9)));
+    assert_eq!(snap.last_error.map(|it| (it.at, it.outcome)), Some((Now(9), None)));
+}
+
+#[test]
+fn probing_what_is_not_there_says_so() {
+    let mut bed = Bed::of(&["a"]);
+    assert!(!bed.core.server_probed(bed.now, "nobody", true, &mut bed.notes));
+    assert!(!bed.core.endpoint_probed(bed.now, "nobody", true, true, &mut bed.notes));
+}
