@@ -255,6 +255,15 @@ impl Backend {
         }
     }
 
+    /// The moment from which nothing stands against it, as far as is known now.
+    pub(crate) fn clear_from(&self, now: Now) -> Now {
+        let reading = self.read(now);
+        let endpoint = reading.endpoint.map_or(now, |words| words.gate.free_from);
+        let exclusion = self.health.exclusion.standing(now).map_or(now, |it| it.until);
+        let key = self.keys.iter().map(|key| key.free_from(now)).min().unwrap_or(now);
+        reading.own.gate.free_from.max(endpoint).max(exclusion).max(key).max(now)
+    }
+
     pub(crate) fn has_free_key(&self, now: Now, may_use: impl Fn(usize) -> bool) -> bool {
         (0..self.keys.len()).any(|key| may_use(key) && self.keys[key].is_free(now))
     }

@@ -151,6 +151,15 @@ impl Plan {
         self.end.is_some()
     }
 
+    /// When the first target of the route has nothing against it any more, if something stands
+    /// against all of them: what an honest `Retry-After` says.
+    #[must_use]
+    pub fn re_entry(&self, now: Now) -> Option<Now> {
+        let candidates = self.route.candidates.iter();
+        let able = candidates.filter(|it| it.barred(now, &self.needs).is_none());
+        able.map(|it| it.backend.clear_from(now)).min().filter(|moment| *moment > now)
+    }
+
     fn choose(&mut self, now: Now, draw: u64, notes: &mut Notes) -> Result<Permit, End> {
         self.read(now, notes);
         self.may_go_on(now, notes)?;
