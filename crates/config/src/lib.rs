@@ -9,7 +9,7 @@
 //! 4. `check`: rules between keys, all of them at once.
 //! 5. `resolve`: what the file means to the core, in settings without anything left open.
 //!
-//! [`load`] does 2 to 5 for the config file, whose format is in [`file`].
+//! [`load`] does 2 to 5 for the config file, whose format is in [`mod@file`].
 //!
 //! Problems are [`diagnostic::Diagnostic`]s with a code (`codes`), a key path ([`path`]) and a
 //! span; [`render`] draws them. Steps 1 to 3 know nothing of the config file, and scenario files
