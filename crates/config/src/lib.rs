@@ -41,5 +41,5 @@ pub mod suggest;
 
 pub use crate::{
     load::{Loaded, Summary, load},
-    resolve::{Config, provider_url},
+    resolve::{Config, ResolvedProvider, provider_url},
 };

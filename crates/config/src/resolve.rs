@@ -40,6 +40,19 @@ pub struct Config {
     pub settings: Settings,
     /// The value of each of `settings.keys`; none where a provider has no key, or it is not there.
     pub secrets: Vec<Option<Secret>>,
+    /// What each provider became, by name.
+    pub providers: BTreeMap<String, ResolvedProvider>,
+}
+
+/// What a provider became in the core's settings.
+#[derive(Clone, Debug)]
+pub struct ResolvedProvider {
+    /// Its place in `settings.endpoints`.
+    pub endpoint: usize,
+    /// Its usable keys, as places in `settings.keys`; all of them if none is usable.
+    pub keys: Vec<usize>,
+    /// Whether it can be used with them.
+    pub standing: Standing,
 }
 
 /// Resolves a file that has no errors.
@@ -57,8 +70,9 @@ pub(crate) fn resolve(source: &Source, file: ConfigFile, environment: &dyn Envir
     resolver.routes();
     resolver.targets();
     resolver.servers();
-    let Resolver { settings, secrets, .. } = resolver;
-    Config { file, settings, secrets }
+    let Resolver { settings, secrets, providers, .. } = resolver;
+    let providers = providers.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
+    Config { file, settings, secrets, providers }
 }
 
 /// The url that a provider's requests go to, or a stand-in for one inside the process.
@@ -76,16 +90,9 @@ struct Resolver<'a> {
     settings: Settings,
     secrets: Vec<Option<Secret>>,
     /// What is known of each provider.
-    providers: BTreeMap<&'a str, Provider>,
+    providers: BTreeMap<&'a str, ResolvedProvider>,
     /// Backends by id.
     backends: BTreeMap<String, usize>,
-}
-
-struct Provider {
-    endpoint: usize,
-    /// The keys to use.
-    keys: Vec<usize>,
-    standing: Standing,
 }
 
 impl<'a> Resolver<'a> {
@@ -98,7 +105,7 @@ impl<'a> Resolver<'a> {
                 health: HealthFile::resolve(&[&self.file.health, &provider.health]),
             });
             let (keys, standing) = self.keys(name, provider);
-            self.providers.insert(name, Provider { endpoint, keys, standing });
+            self.providers.insert(name, ResolvedProvider { endpoint, keys, standing });
         }
     }
 
