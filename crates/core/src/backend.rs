@@ -16,8 +16,8 @@
 use std::sync::Arc;
 
 use crate::{
-    breaker::{Breaker, Pass},
-    cell::{Cell, Words},
+    breaker::{Breaker, Gate, Pass},
+    cell::Cell,
     mark::{Mark, Standing},
     permit::Permit,
     probe::SharedContact,
@@ -71,19 +71,21 @@ impl Key {
 #[derive(Debug)]
 pub(crate) struct TargetKey {
     pub(crate) key: Arc<Key>,
+    /// The key's own, one step nearer: every choice reads it.
+    pub(crate) exclusion: Arc<Mark>,
     /// A window belongs to a (target, key).
     pub(crate) window: Arc<Mark>,
 }
 
 impl TargetKey {
     pub(crate) fn is_free(&self, now: Now) -> bool {
-        self.key.exclusion.standing(now).is_none() && self.window.standing(now).is_none()
+        self.exclusion.standing(now).is_none() && self.window.standing(now).is_none()
     }
 
     /// When nothing stands against it any more.
     pub(crate) fn free_from(&self, now: Now) -> Now {
         let until = |mark: Option<Standing>| mark.map_or(now, |standing| standing.until);
-        until(self.key.exclusion.standing(now)).max(until(self.window.standing(now)))
+        until(self.exclusion.standing(now)).max(until(self.window.standing(now)))
     }
 }
 
@@ -134,16 +136,15 @@ const LEASE_GRACE: Millis = Millis::seconds(1);
 
 /// What was read of a backend, all at one moment.
 pub(crate) struct Reading {
-    pub(crate) own: Words,
-    pub(crate) endpoint: Option<Words>,
+    pub(crate) own: Gate,
+    pub(crate) endpoint: Option<Gate>,
     pub(crate) is_in_window: bool,
     pub(crate) is_excluded: bool,
 }
 
 impl Reading {
     pub(crate) fn is_available(&self, now: Now) -> bool {
-        self.own.gate.is_free(now)
-            && self.endpoint.is_none_or(|endpoint| endpoint.gate.is_free(now))
+        self.own.is_free(now) && self.endpoint.is_none_or(|endpoint| endpoint.is_free(now))
     }
 }
 
@@ -204,15 +205,15 @@ impl Backend {
     pub(crate) fn read(&self, now: Now) -> Reading {
         let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);
         for key in &self.keys {
-            let is_excluded = key.key.exclusion.standing(now).is_some();
+            let is_excluded = key.exclusion.standing(now).is_some();
             let is_in_window = key.window.standing(now).is_some();
             all_excluded &= is_excluded;
             all_in_window &= is_in_window;
             usable_in_window &= is_excluded || is_in_window;
         }
         Reading {
-            own: self.health.cell.read(),
-            endpoint: self.endpoint.as_ref().map(|endpoint| endpoint.cell.read()),
+            own: self.health.cell.gate(),
+            endpoint: self.endpoint.as_ref().map(|endpoint| endpoint.cell.gate()),
             is_in_window: if all_excluded { all_in_window } else { usable_in_window },
             is_excluded: all_excluded || self.health.exclusion.standing(now).is_some(),
         }
@@ -258,10 +259,10 @@ impl Backend {
     /// The moment from which nothing stands against it, as far as is known now.
     pub(crate) fn clear_from(&self, now: Now) -> Now {
         let reading = self.read(now);
-        let endpoint = reading.endpoint.map_or(now, |words| words.gate.free_from);
+        let endpoint = reading.endpoint.map_or(now, |gate| gate.free_from);
         let exclusion = self.health.exclusion.standing(now).map_or(now, |it| it.until);
         let key = self.keys.iter().map(|key| key.free_from(now)).min().unwrap_or(now);
-        reading.own.gate.free_from.max(endpoint).max(exclusion).max(key).max(now)
+        reading.own.free_from.max(endpoint).max(exclusion).max(key).max(now)
     }
 
     pub(crate) fn has_free_key(&self, now: Now, may_use: impl Fn(usize) -> bool) -> bool {
@@ -293,7 +294,7 @@ impl Backend {
 
 /// A closed endpoint is passed without its lock: all targets of a provider share it.
 fn take_endpoint(endpoint: &Endpoint, now: Now, lease_end: Now) -> Option<Pass> {
-    let gate = endpoint.cell.read().gate;
+    let gate = endpoint.cell.gate();
     if gate.half_open_from.is_none() {
         return Some(Pass::ordinary(gate.generation, lease_end));
     }

@@ -8,6 +8,7 @@
 //! Rules kept here:
 //! - Readers never block a writer. After a bounded number of tries a reader takes the lock.
 //! - Words are stored only when they differ, so a healthy backend's cache line stays shared.
+//! - Where one word says it all, a reader loads that one and needs no version.
 
 use crate::{
     breaker::{Breaker, Gate},
@@ -73,6 +74,11 @@ impl Words {
 /// No moment: the word for "closed" and for "no sample".
 const NONE: u64 = u64::MAX;
 const WORDS: usize = 6;
+/// The first word is the generation and, in its lowest bits, two claims about the rest.
+const FLAG_BITS: u32 = 2;
+const IS_SPOTLESS: u64 = 1;
+/// The other words of the gate are those of [`plain_gate`].
+const IS_PLAIN: u64 = 2;
 /// A reader that meets this many writers in a row queues up for the lock instead.
 const READ_TRIES: u32 = 64;
 
@@ -102,6 +108,15 @@ impl Cell {
             self.publish(&after);
         }
         result
+    }
+
+    /// The gate alone. That of a backend without a past is one word, and one load.
+    pub(crate) fn gate(&self) -> Gate {
+        let word = self.words[0].load(Ordering::Relaxed);
+        if word & IS_PLAIN == 0 {
+            return self.read().gate;
+        }
+        plain_gate(word >> FLAG_BITS, word & IS_SPOTLESS != 0)
     }
 
     /// The words as one writer left them.
@@ -136,8 +151,12 @@ fn encode(words: &Words) -> [u64; WORDS] {
     let Words { gate, latency } = words;
     // One short of "no moment": an opening without end is still an opening.
     let moment = |moment: Option<Now>| moment.map_or(NONE, |moment| moment.0.min(NONE - 1));
+    let mut flags = if gate.is_spotless { IS_SPOTLESS } else { 0 };
+    if *gate == plain_gate(gate.generation, gate.is_spotless) {
+        flags |= IS_PLAIN;
+    }
     [
-        gate.generation << 1 | u64::from(gate.is_spotless),
+        gate.generation << FLAG_BITS | flags,
         moment(gate.half_open_from),
         gate.free_from.0,
         gate.hold_until.0,
@@ -146,11 +165,17 @@ fn encode(words: &Words) -> [u64; WORDS] {
     ]
 }
 
+/// Closed, and in no promotion hold.
+fn plain_gate(generation: u64, is_spotless: bool) -> Gate {
+    let (free_from, hold_until) = (Now::ZERO, Now::ZERO);
+    Gate { generation, half_open_from: None, free_from, hold_until, is_spotless }
+}
+
 fn decode(words: [u64; WORDS]) -> Words {
     let moment = |word| if word == NONE { None } else { Some(Now(word)) };
     let gate = Gate {
-        generation: words[0] >> 1,
-        is_spotless: words[0] & 1 == 1,
+        generation: words[0] >> FLAG_BITS,
+        is_spotless: words[0] & IS_SPOTLESS != 0,
         half_open_from: moment(words[1]),
         free_from: Now(words[2]),
         hold_until: Now(words[3]),

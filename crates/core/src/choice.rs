@@ -87,7 +87,8 @@ pub fn select(
     circumstances: &Circumstances,
     cursor: impl Fn(u16) -> u32,
 ) -> Option<Selection> {
-    let rank = lowest_rank(reads)?;
+    // The least pair is the lowest rank present and, of that rank, the lowest-numbered tier.
+    let (rank, tier) = reads.iter().map(|read| (read.rank, read.tier)).min()?;
     let kept = |read: &Read| read.rank == rank;
     let position = |candidate: u16| reads.iter().position(|read| read.candidate == candidate);
 
@@ -105,7 +106,6 @@ pub fn select(
         }
     }
 
-    let tier = reads.iter().filter(|read| kept(read)).map(|read| read.tier).min()?;
     let is_peer = |read: &Read| kept(read) && read.tier == tier;
     let index =
         tactic::pick(circumstances.tactic, reads, is_peer, circumstances.draw, cursor(tier))?;

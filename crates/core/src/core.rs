@@ -190,8 +190,7 @@ impl Core {
         notes.tell(now, &backend.id, Scope::Backend, healed);
         for key in &backend.keys {
             key.window.clear(now);
-            let healed =
-                key.key.exclusion.clear(now).map(|it| Change::Healed { reason: it.reason });
+            let healed = key.exclusion.clear(now).map(|it| Change::Healed { reason: it.reason });
             notes.tell(now, &key.key.id, Scope::Key, healed);
         }
         true
@@ -320,7 +319,11 @@ impl Core {
         };
         let keys = keys
             .iter()
-            .map(|key| TargetKey { window: window_of(key), key: Arc::clone(key) })
+            .map(|key| TargetKey {
+                window: window_of(key),
+                exclusion: Arc::clone(&key.exclusion),
+                key: Arc::clone(key),
+            })
             .collect();
         let backend = match old {
             None => Backend::new(settings, number, self.seed_of(&settings.id), endpoint, keys),

@@ -151,11 +151,11 @@ fn obstacles(candidate: &Candidate, now: Now, ask: &Ask<'_>) -> Vec<Obstacle> {
 pub(crate) fn health_obstacles(backend: &Backend, now: Now) -> Vec<Obstacle> {
     let reading = backend.read(now);
     let mut obstacles = Vec::new();
-    let own = reading.own.gate;
+    let own = reading.own;
     if !own.is_free(now) {
         obstacles.push(Obstacle::Breaker { state: own.state(now), free_from: own.free_from });
     }
-    if let Some(endpoint) = reading.endpoint.map(|words| words.gate)
+    if let Some(endpoint) = reading.endpoint
         && !endpoint.is_free(now)
     {
         let (state, free_from) = (endpoint.state(now), endpoint.free_from);
@@ -163,7 +163,7 @@ pub(crate) fn health_obstacles(backend: &Backend, now: Now) -> Vec<Obstacle> {
     }
     obstacles.extend(backend.health.exclusion.standing(now).map(Obstacle::Exclusion));
     for key in &backend.keys {
-        obstacles.extend(key.key.exclusion.standing(now).map(Obstacle::Exclusion));
+        obstacles.extend(key.exclusion.standing(now).map(Obstacle::Exclusion));
         obstacles.extend(key.window.standing(now).map(Obstacle::Window));
     }
     obstacles

@@ -23,6 +23,7 @@ use crate::{
     outcome::{GoOn, Outcome, OutcomeKind},
     permit::Permit,
     pins::{Pin, PinKey, Pins},
+    read::Rank,
     route::{Barred, Needs, Route},
     settings::{OnAuthError, PinMode},
     time::{Millis, Now},
@@ -231,10 +232,11 @@ impl Plan {
         if hop > self.route.max_hops as usize {
             return Err(End::HopLimit);
         }
-        let Some(rank) = lowest_rank(&notes.reads) else {
+        if notes.reads.is_empty() {
             return Err(self.nothing(now));
-        };
-        let is_free = hop == 0 || (hop == 1 && rank.is_clear());
+        }
+        let is_clear = || lowest_rank(&notes.reads).is_some_and(Rank::is_clear);
+        let is_free = hop == 0 || (hop == 1 && is_clear());
         if !is_free && !self.route.budget.allow_hop(now, self.began) {
             return Err(End::BudgetSpent);
         }
@@ -243,6 +245,9 @@ impl Plan {
 
     /// A target is done after its attempt, unless the trouble was its key and a free one is left.
     fn is_done(&self, now: Now, candidate: u16) -> bool {
+        if self.log.is_empty() {
+            return false;
+        }
         let mut tried = self.attempts_of(candidate).peekable();
         if tried.peek().is_none() {
             return false;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     backend::{Backend, Reading},
-    breaker::State,
+    breaker::{Gate, State},
     settings::Tactic,
     time::Now,
 };
@@ -83,10 +83,10 @@ impl Read {
     ) -> Self {
         let reading = backend.read(now);
         let rank = rank(&reading, now);
-        let is_open = |words: &crate::cell::Words| words.gate.state(now) == State::Open;
+        let is_open = |gate: &Gate| gate.state(now) == State::Open;
         let any_open = is_open(&reading.own) || reading.endpoint.as_ref().is_some_and(is_open);
         let latency_ms = match tactic {
-            Tactic::LeastLatency => reading.own.latency.read(now),
+            Tactic::LeastLatency => backend.health.cell.read().latency.read(now),
             Tactic::Random | Tactic::RoundRobin | Tactic::Weighted | Tactic::LeastBusy => None,
         };
         Self {
@@ -94,10 +94,10 @@ impl Read {
             tier,
             rank,
             is_full: rank == Rank(Rank::UNAVAILABLE) && !any_open,
-            is_held: !now.reached(reading.own.gate.hold_until),
-            state: reading.own.gate.state(now),
-            generation: reading.own.gate.generation,
-            endpoint_generation: reading.endpoint.map_or(0, |words| words.gate.generation),
+            is_held: !now.reached(reading.own.hold_until),
+            state: reading.own.state(now),
+            generation: reading.own.generation,
+            endpoint_generation: reading.endpoint.map_or(0, |gate| gate.generation),
             in_flight: backend.in_flight(),
             weight,
             latency_ms,

@@ -123,11 +123,11 @@ impl Permit {
                 (&*key.window, &backend.id, Scope::Backend, MarkReason::RateLimited, span)
             }
             Mark::KeyExhausted => {
-                let mark = &*key.key.exclusion;
+                let mark = &*key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::Exhausted, windows.exhausted)
             }
             Mark::KeyRejected => {
-                let mark = &*key.key.exclusion;
+                let mark = &*key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, windows.auth)
             }
             Mark::ModelGone => {
@@ -161,7 +161,7 @@ impl Permit {
 fn reached(endpoint: &Endpoint, now: Now, pass: Pass, notes: &mut Notes) {
     endpoint.contact.succeeded(now);
     // The common case changes nothing and takes no lock that a provider's targets share.
-    if !pass.is_trial() && endpoint.cell.read().gate.is_spotless {
+    if !pass.is_trial() && endpoint.cell.gate().is_spotless {
         return;
     }
     let change = endpoint.cell.with(|guarded| {

@@ -97,8 +97,7 @@ pub struct KeySnapshot {
 impl BackendSnapshot {
     pub(crate) fn of(backend: &Backend, now: Now) -> Self {
         let reading = backend.read(now);
-        let own = reading.own.gate;
-        let endpoint = reading.endpoint.map(|words| words.gate);
+        let (own, endpoint) = (reading.own, reading.endpoint);
         let endpoint_state = endpoint.map_or(State::Closed, |gate| gate.state(now));
         let state = own.state(now).max(endpoint_state);
         let exclusion = exclusion(backend, now);
@@ -146,7 +145,7 @@ impl BackendSnapshot {
 fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
     let own = backend.health.exclusion.standing(now);
     let keys: Option<Vec<Standing>> =
-        backend.keys.iter().map(|key| key.key.exclusion.standing(now)).collect();
+        backend.keys.iter().map(|key| key.exclusion.standing(now)).collect();
     let first_back = keys.and_then(|keys| keys.into_iter().min_by_key(|standing| standing.until));
     own.into_iter().chain(first_back).max_by_key(|standing| standing.until)
 }
@@ -154,7 +153,7 @@ fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
 /// The window that ends first: the target is inside one while all of its usable keys are, or, if
 /// none is usable, all of them.
 fn window(backend: &Backend, now: Now) -> Option<Standing> {
-    let is_usable = |key: &&TargetKey| key.key.exclusion.standing(now).is_none();
+    let is_usable = |key: &&TargetKey| key.exclusion.standing(now).is_none();
     let is_any_usable = backend.keys.iter().any(|key| is_usable(&key));
     let keys = backend.keys.iter().filter(|key| !is_any_usable || is_usable(key));
     keys.filter_map(|key| key.window.standing(now)).min_by_key(|standing| standing.until)

@@ -21,9 +21,9 @@ pub(crate) fn pick(
 ) -> Option<usize> {
     let peers = || reads.iter().enumerate().filter(|(_, read)| is_peer(read));
     let nth_peer = |n: u64| peers().nth(n as usize).map(|(index, _)| index);
-    let count = peers().count() as u64;
+    let count = || peers().count() as u64;
     match tactic {
-        Tactic::Random => nth_peer(below(draw, count)),
+        Tactic::Random => nth_peer(below(draw, count())),
         Tactic::RoundRobin => {
             let from_cursor = peers().find(|(_, read)| u32::from(read.candidate) >= cursor);
             from_cursor.or_else(|| peers().next()).map(|(index, _)| index)
@@ -31,7 +31,7 @@ pub(crate) fn pick(
         Tactic::Weighted => {
             let total: u64 = peers().map(|(_, read)| u64::from(read.weight)).sum();
             if total == 0 {
-                return nth_peer(below(draw, count));
+                return nth_peer(below(draw, count()));
             }
             let mut left = below(draw, total);
             peers()
@@ -42,7 +42,7 @@ pub(crate) fn pick(
                 })
                 .map(|(index, _)| index)
         }
-        Tactic::LeastLatency => least_latency(reads, count, nth_peer, draw),
+        Tactic::LeastLatency => least_latency(reads, count(), nth_peer, draw),
         Tactic::LeastBusy => peers().min_by_key(|(_, read)| read.in_flight).map(|(index, _)| index),
     }
 }
