@@ -6,7 +6,9 @@
 
 use tidegate_config::codes::Code;
 
-/// Those of this module, in order.
+use crate::timeline::codes as timeline;
+
+/// Those of this module and of timelines, in order.
 pub static ALL: &[&Code] = &[
     &UNKNOWN_FORM,
     &FORM_NOT_BUILT,
@@ -20,6 +22,11 @@ pub static ALL: &[&Code] = &[
     &TWO_NAMES,
     &TOO_MUCH_WORK,
     &EMPTY_NAME,
+    &timeline::UNKNOWN_BACKEND,
+    &timeline::BAD_PHASE,
+    &timeline::TOO_LONG,
+    &timeline::BAD_TIERS,
+    &timeline::UNUSABLE_CONFIG,
 ];
 
 /// The file has the keys of none of the forms.

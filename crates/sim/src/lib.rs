@@ -9,6 +9,8 @@
 //!   rendering); [`builtin`] holds the examples that come with the binary.
 //! - [`sequence`], form 1: a short program of requests and advances, judged step by step.
 //! - [`timeline`], form 2: traffic over time, judged by numbers.
+//! - [`audit`]: the invariants, checked after every step; [`lanes`]: time drawn as lanes.
+//! - [`seeds`]: many seeds of one scenario at once.
 //! - [`rng`]: the one place that makes random draws, from a seed.
 //! - [`codes`]: the pages of the problems that only scenario files can have.
 //!
@@ -16,9 +18,12 @@
 //! global state; a report is a value and renderers are pure functions of it.
 #![warn(missing_docs)]
 
+pub mod audit;
 pub mod builtin;
 pub mod codes;
+pub mod lanes;
 pub mod rng;
 pub mod scenario;
+pub mod seeds;
 pub mod sequence;
 pub mod timeline;

@@ -1,78 +1,91 @@
-//! Form 2: a timeline of traffic. A placeholder with the functions that `scenario.rs` calls.
+//! Form 2: a timeline of traffic, for questions a sequence cannot ask: load, latency, partial
+//! failure, recovery time, cost.
+//!
+//! A tour, in the order a file meets it:
+//! - `file`: what may be written; `check`: into a [`Plot`](plot::Plot), every problem at once.
+//! - `script` and `course`: what a backend does, and what one attempt comes to.
+//! - `engine`: the virtual clock that drives the production core, with the auditor beside it.
+//! - `tally`, `painter`, `trace`: what is counted, drawn and told.
+//! - `judge`: expectations; `report`: text and JSON.
+//!
+//! Rules kept here: no rule of health or routing is written a second time; same file and seed,
+//! same bytes, on any number of threads.
 
-use serde_json::Value;
-use tidegate_config::source::Source;
-use tidegate_config::{diagnostic::Diagnostic, document::Document};
+mod check;
+pub mod codes;
+mod course;
+mod engine;
+mod file;
+mod judge;
+mod painter;
+mod plot;
+mod report;
+mod script;
+mod tally;
+mod trace;
 
-use crate::{
-    codes,
-    scenario::{Failure, Origin, RenderOptions},
+use std::sync::Arc;
+
+use tidegate_config::{Config, diagnostic::Diagnostic, document::Document, source::Source};
+
+use self::{
+    engine::{RunOptions, run},
+    plot::Plot,
 };
+use crate::scenario::Origin;
 
-/// A scenario of this form.
-#[derive(Clone, Debug)]
-pub struct Timeline;
+pub use report::TimelineReport;
 
-/// What its run gave.
+/// A timeline that can be run.
 #[derive(Clone, Debug)]
-pub struct TimelineReport;
+pub struct Timeline {
+    plot: Arc<Plot>,
+}
 
 impl Timeline {
-    /// Decodes and checks a file.
+    /// Decodes and checks a file: the timeline unless it has an error, and every problem.
     #[must_use]
     pub fn read(
         document: &Document,
         source: &Source,
         origin: &Origin,
     ) -> (Option<Self>, Vec<Diagnostic>) {
-        let _ = source;
-        let _ = (document, origin);
-        (None, vec![Diagnostic::error(&codes::FORM_NOT_BUILT, "this form is not built yet")])
+        let (plot, problems) = check::check(document, source, origin);
+        (plot.map(|plot| Self { plot: Arc::new(plot) }), problems)
+    }
+
+    /// The same story with the routes and health settings of a config: its scripts are played, in
+    /// order, by the targets of the config's default route (or first route), in tier order.
+    ///
+    /// # Errors
+    /// A lowercase fragment that says why the config cannot be used.
+    pub fn with_config(&self, name: &str, config: &Config) -> Result<Self, String> {
+        let world = check::world_of_config(config).ok_or("the config has no route")?;
+        Ok(Self { plot: Arc::new(self.plot.recast(name, world)) })
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        ""
+        &self.plot.name
     }
 
-    /// Its line for humans.
+    /// Its line for humans; empty if it has none.
     #[must_use]
     pub fn about(&self) -> &str {
-        ""
+        &self.plot.about
     }
 
-    /// Runs it.
+    /// Runs it, with every invariant checked after every step.
     #[must_use]
     pub fn run(&self, seed: u64) -> TimelineReport {
-        let _ = seed;
-        TimelineReport
-    }
-}
-
-impl TimelineReport {
-    /// The expectations that did not hold.
-    #[must_use]
-    pub fn failures(&self) -> &[Failure] {
-        &[]
+        TimelineReport::of(&self.plot, seed)
     }
 
-    /// The command that gives this report again.
+    /// Runs it without checks or report, as fast as it goes, and says how many requests reached
+    /// the gateway: for benches.
     #[must_use]
-    pub fn replay(&self) -> String {
-        String::new()
-    }
-
-    /// Its text.
-    #[must_use]
-    pub fn render(&self, options: &RenderOptions) -> String {
-        let _ = options;
-        String::new()
-    }
-
-    /// Its JSON form.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        Value::Null
+    pub fn run_unchecked(&self, seed: u64) -> u64 {
+        run(&self.plot, seed, &RunOptions::default()).tally.sent
     }
 }

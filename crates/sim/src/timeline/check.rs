@@ -1,0 +1,179 @@
+//! A file into a plot: every rule that its schema cannot tell, all problems at once.
+//!
+//! Rules kept here:
+//! - Backends named anywhere are those under `backends` (or of the config, if one is named).
+//! - A key that means nothing with its `do` is a problem, not ignored.
+//! - A run ends: the number of requests and probes it takes is bounded before it starts.
+
+mod config;
+mod phases;
+mod settings;
+mod wants;
+
+pub(super) use config::world as world_of_config;
+
+use std::path::Path;
+
+use tidegate_config::{
+    codes::BAD_VALUE,
+    diagnostic::{Diagnostic, Problems, quoted},
+    document::Document,
+    path::KeyPath,
+    shape::decode,
+    source::Source,
+    suggest,
+};
+use tidegate_core::time::Millis;
+
+use super::{
+    codes,
+    file::{Arrivals, TimelineFile, TrafficFile},
+    plot::{Plot, Traffic},
+};
+use crate::scenario::Origin;
+
+/// More requests than this take longer than anybody waits.
+const REQUESTS_MAX: f64 = 50e6;
+/// More probes than this likewise.
+const PROBES_MAX: u64 = 20_000_000;
+/// Each session costs memory.
+const SESSIONS_MAX: u32 = 1_000_000;
+
+/// Collects problems with their places.
+pub(super) struct Desk<'a> {
+    document: &'a Document,
+    problems: Problems,
+}
+
+impl Desk<'_> {
+    pub(super) fn refuse(&mut self, path: &KeyPath, diagnostic: Diagnostic) {
+        self.problems.add(diagnostic.at(self.document, path));
+    }
+
+    pub(super) fn refuse_key(&mut self, path: &KeyPath, diagnostic: Diagnostic) {
+        self.problems.add(diagnostic.at_key(self.document, path));
+    }
+
+    /// The index of a name, or a problem with the nearest name that exists.
+    pub(super) fn backend(&mut self, path: &KeyPath, id: &str, known: &[String]) -> Option<usize> {
+        let found = known.iter().position(|name| name == id);
+        if found.is_none() {
+            let names = known.iter().map(String::as_str);
+            let message = format!("`{path}`: no backend is called {}", quoted(id));
+            let diagnostic = Diagnostic::error(&codes::UNKNOWN_BACKEND, message)
+                .label("no backend has this name")
+                .maybe_help(suggest::did_you_mean(id, names, "backends"));
+            self.refuse(path, diagnostic);
+        }
+        found
+    }
+}
+
+/// Reads a document as a timeline: a plot unless there is an error.
+pub(super) fn check(
+    document: &Document,
+    source: &Source,
+    origin: &Origin,
+) -> (Option<Plot>, Vec<Diagnostic>) {
+    let (file, found) = decode::<TimelineFile>(document);
+    let mut desk = Desk { document, problems: Problems::default() };
+    desk.problems.extend(found);
+    let plot = file.and_then(|file| plot(&file, source.folder(), origin, &mut desk));
+    let problems = desk.problems.into_list();
+    (plot.filter(|_| !problems.iter().any(Diagnostic::is_error)), problems)
+}
+
+fn plot(file: &TimelineFile, folder: &Path, origin: &Origin, desk: &mut Desk<'_>) -> Option<Plot> {
+    let lasts = file.lasts.millis();
+    let traffic = traffic(&file.traffic, desk);
+    bound_traffic(traffic.as_ref(), lasts, desk);
+    let scripts = phases::scripts(&file.backends, lasts, desk);
+    let world = settings::world(file, scripts, folder, desk);
+    if let Some(world) = &world {
+        for probe in &world.probes {
+            if probe.every > Millis::ZERO && lasts.0 / probe.every.0 > PROBES_MAX {
+                let message = format!("this takes more than {PROBES_MAX} probes");
+                let diagnostic = Diagnostic::error(&codes::TOO_LONG, message).help(
+                    "shorten `for`, or switch probes off: `config: { probe: { every: 0s } }`",
+                );
+                desk.refuse(&KeyPath::from("for"), diagnostic);
+                break;
+            }
+        }
+    }
+    let ids: Vec<String> = match &world {
+        Some(world) => world.settings.backends.iter().map(|it| it.id.clone()).collect(),
+        None => file.backends.keys().cloned().collect(),
+    };
+    let wants = wants::wants(&file.expect, &ids, desk);
+    Some(Plot {
+        name: file.scenario.clone().unwrap_or_else(|| origin.stem()),
+        about: file.about.clone().unwrap_or_default(),
+        origin: origin.clone(),
+        config: None,
+        casting: Vec::new(),
+        lasts,
+        traffic: traffic?,
+        world: world?,
+        wants,
+    })
+}
+
+fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
+    let here = KeyPath::from("traffic");
+    if file.sessions > SESSIONS_MAX {
+        let message = format!("`traffic.sessions`: {} is more than {SESSIONS_MAX}", file.sessions);
+        desk.refuse(&here.key("sessions"), Diagnostic::error(&BAD_VALUE, message));
+    }
+    let rate = match rate(&file.rate) {
+        Ok(rate) => rate,
+        Err(problem) => {
+            let message = format!("`traffic.rate`: {problem}");
+            let diagnostic = Diagnostic::error(&BAD_VALUE, message)
+                .label("expected a rate such as `20/s`")
+                .help("write a number and `/s`, `/m`, `/h` or `/d`");
+            desk.refuse(&here.key("rate"), diagnostic);
+            return None;
+        }
+    };
+    Some(Traffic {
+        rate,
+        is_even: file.arrivals == Arrivals::Even,
+        sessions: file.sessions,
+        stream: file.stream.map_or(1.0, |share| share.fraction()),
+        clients_retry: file.clients_retry,
+    })
+}
+
+/// Requests per millisecond.
+fn rate(text: &str) -> Result<f64, String> {
+    let no_rate = || format!("{} is not a rate", quoted(text));
+    let (number, unit) = text.trim().split_once('/').ok_or_else(no_rate)?;
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let count: f64 = number.parse().ok().filter(|_| is_number).ok_or_else(no_rate)?;
+    let unit_ms = match unit {
+        "s" => 1000.0,
+        "m" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return Err(format!("{} has an unknown unit {}", quoted(text), quoted(unit))),
+    };
+    let rate = count / unit_ms;
+    if rate.is_finite() { Ok(rate) } else { Err(format!("{} is too large", quoted(text))) }
+}
+
+fn bound_traffic(traffic: Option<&Traffic>, lasts: Millis, desk: &mut Desk<'_>) {
+    let Some(traffic) = traffic else { return };
+    let per_request = 1.0 + f64::from(traffic.clients_retry);
+    let requests = traffic.rate * lasts.0 as f64 * per_request;
+    if requests > REQUESTS_MAX {
+        let message = format!("this takes {requests:.0} requests, more than {REQUESTS_MAX:.0}");
+        let diagnostic = Diagnostic::error(&codes::TOO_LONG, message)
+            .label("too much at this rate")
+            .help("lower `traffic.rate` or shorten `for`");
+        desk.refuse(&KeyPath::from("for"), diagnostic);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! A world from a config file: its settings as production would have them, and scripts behind
+//! some of its targets.
+//!
+//! A simulation needs no keys: a provider whose key cannot be found here takes part like any other.
+
+use std::path::Path;
+
+use tidegate_config::{
+    Config,
+    diagnostic::Diagnostic,
+    file::{ConfigFile, ProbeFile, Timeouts, TimeoutsFile},
+    load,
+    secret::Environment,
+    source::read_file,
+};
+use tidegate_core::{
+    probe::ProbeSettings,
+    settings::{Settings, Standing},
+};
+
+use crate::timeline::{plot::World, script::Script};
+
+/// Every secret is there, and none is real.
+struct NoSecrets;
+
+impl Environment for NoSecrets {
+    fn variable(&self, _: &str) -> Option<String> {
+        Some("simulated".to_owned())
+    }
+
+    fn file(&self, _: &Path) -> Result<String, String> {
+        Ok("simulated".to_owned())
+    }
+}
+
+/// Reads a config for a simulation.
+pub(super) fn read(path: &Path) -> Result<Config, String> {
+    let source = read_file(path).map_err(|problem| problem.to_string())?;
+    let loaded = load(&source, &NoSecrets);
+    let errors = loaded.diagnostics.iter().filter(|it| it.is_error());
+    let first = errors.clone().next().map(|it: &Diagnostic| it.message.clone());
+    loaded.config.ok_or_else(|| match (first, errors.count()) {
+        (Some(first), 1) => format!("it has a problem: {first}"),
+        (Some(first), count) => format!("it has {count} problems, the first: {first}"),
+        (None, _) => "it cannot be used".to_owned(),
+    })
+}
+
+/// The world of a config, in which every backend is fine. `None` without a route.
+pub(in crate::timeline) fn world(config: &Config) -> Option<World> {
+    let mut settings = config.settings.clone();
+    for member in settings.routes.iter_mut().flat_map(|it| it.tiers.iter_mut().flatten()) {
+        if member.standing == Standing::Unconfigured {
+            member.standing = Standing::Active;
+        }
+    }
+    let wanted = config.file.default_route.as_deref();
+    let named = wanted.and_then(|name| settings.routes.iter().position(|it| it.name == name));
+    let route = named.or((!settings.routes.is_empty()).then_some(0))?;
+    Some(World {
+        route,
+        scripts: vec![Script::fine(); settings.backends.len()],
+        timeouts: settings.backends.iter().map(|it| timeouts(&config.file, &it.id)).collect(),
+        probes: probes(&config.file, &settings),
+        settings,
+    })
+}
+
+fn timeouts(file: &ConfigFile, id: &str) -> Timeouts {
+    let (provider, model) = id.split_once('/').unwrap_or((id, ""));
+    let provider = file.providers.get(provider);
+    let target = provider.and_then(|it| it.targets.get(model));
+    let layers: Vec<&TimeoutsFile> =
+        [provider.map(|it| &it.timeouts), target.map(|it| &it.timeouts)]
+            .into_iter()
+            .flatten()
+            .collect();
+    TimeoutsFile::resolve(&layers)
+}
+
+fn probes(file: &ConfigFile, settings: &Settings) -> Vec<ProbeSettings> {
+    let probe = |id: &str| {
+        let provider = file.providers.get(id);
+        let layers = [
+            file.health.probe.as_ref(),
+            provider.and_then(|it| it.health.probe.as_ref()),
+            provider.and_then(|it| it.probe.as_ref()),
+        ];
+        let layers: Vec<&ProbeFile> = layers.into_iter().flatten().collect();
+        let resolved = ProbeFile::resolve(&layers);
+        ProbeSettings {
+            every: resolved.every,
+            timeout: resolved.timeout,
+            heals: resolved.heals,
+            pause_after: resolved.pause_after,
+        }
+    };
+    settings.endpoints.iter().map(|it| probe(&it.id)).collect()
+}

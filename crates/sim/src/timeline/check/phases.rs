@@ -1,0 +1,205 @@
+//! Phases into scripts.
+
+use indexmap::IndexMap;
+use tidegate_config::{
+    codes::BAD_VALUE,
+    diagnostic::{Diagnostic, quoted},
+    path::KeyPath,
+};
+use tidegate_core::time::{Millis, Now};
+
+use super::Desk;
+use crate::timeline::{
+    codes,
+    file::{Action, PhaseFile},
+    script::{Act, Pace, Phase, Script},
+};
+
+/// An error is quicker than an answer.
+const ERROR_AFTER: Millis = Millis(50);
+/// A refused connection is quicker still.
+const REFUSED_AFTER: Millis = Millis(5);
+/// A process that is supervised is back after about this long.
+const DOWN_FOR: Millis = Millis::seconds(5);
+/// A broken answer has got this far.
+const BROKEN_AFTER: u32 = 10;
+
+/// The scripts of all backends, by name.
+pub(super) fn scripts(
+    backends: &IndexMap<String, Vec<PhaseFile>>,
+    lasts: Millis,
+    desk: &mut Desk<'_>,
+) -> IndexMap<String, Script> {
+    let here = KeyPath::from("backends");
+    if backends.is_empty() {
+        let message = "`backends`: a timeline needs at least one backend";
+        desk.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
+    }
+    let mut scripts = IndexMap::new();
+    for (id, phases) in backends {
+        let path = here.key(id.clone());
+        let has_both = id.split_once('/').is_some_and(|(p, m)| !p.is_empty() && !m.is_empty());
+        if !has_both {
+            let message = format!("{} is not `provider/model`", quoted(id));
+            let diagnostic = Diagnostic::error(&BAD_VALUE, message)
+                .label("a backend is named after its provider and model")
+                .help(format!("write {}", quoted(&format!("{id}/model"))));
+            desk.refuse_key(&path, diagnostic);
+        }
+        scripts.insert(id.clone(), script(phases, lasts, &path, desk));
+    }
+    scripts
+}
+
+fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'_>) -> Script {
+    let mut script = Script { phases: Vec::new() };
+    let mut pace = Pace::default();
+    if phases.first().is_none_or(|first| first.at.millis() > Millis::ZERO) {
+        script.phases.push(Phase::fine(Now::ZERO, pace));
+    }
+    for (index, file) in phases.iter().enumerate() {
+        let here = path.index(index);
+        let at = Now(file.at.millis().0);
+        let before = index.checked_sub(1).map(|before| Now(phases[before].at.millis().0));
+        if before.is_some_and(|before| at <= before) {
+            let message = format!("`{here}.at`: `{}` is not after the phase before it", file.at);
+            let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
+                .help("write phases in the order of time");
+            desk.refuse(&here.key("at"), diagnostic);
+        }
+        if at.0 > lasts.0 {
+            let message = format!("`{here}.at`: `{}` is after the end of the timeline", file.at);
+            desk.refuse(&here.key("at"), Diagnostic::warning(&codes::BAD_PHASE, message));
+        }
+        refuse_strays(file, &here, desk);
+        if file.action == Action::Ok {
+            pace = paced(file);
+        }
+        script.phases.push(phase(file, at, pace, &here, desk));
+        let returns_at = at.after(file.down.as_ref().map_or(DOWN_FOR, |down| down.millis()));
+        let next = phases.get(index + 1).map(|next| Now(next.at.millis().0));
+        if file.action == Action::Restart && next.is_none_or(|next| returns_at < next) {
+            script.phases.push(Phase::fine(returns_at, pace));
+        }
+    }
+    script
+}
+
+fn paced(file: &PhaseFile) -> Pace {
+    let pace = Pace::default();
+    Pace {
+        latency: file.latency.as_ref().map_or(pace.latency, |it| it.millis()),
+        jitter: file.jitter.map_or(pace.jitter, |it| it.fraction()),
+        tokens: file.tokens.unwrap_or(pace.tokens).max(1),
+        token_gap: file.token_gap.as_ref().map_or(pace.token_gap, |it| it.millis()),
+        capacity: file.capacity,
+    }
+}
+
+fn phase(file: &PhaseFile, at: Now, pace: Pace, here: &KeyPath, desk: &mut Desk<'_>) -> Phase {
+    let tokens = file.tokens.unwrap_or(BROKEN_AFTER);
+    let act = match file.action {
+        Action::Ok => Act::Answer { factor: 1.0 },
+        Action::Slow => Act::Answer { factor: factor(file, here, desk) },
+        Action::Status => status(file, here, desk),
+        Action::Refuse | Action::Restart => Act::Refuse,
+        Action::Hang => Act::Hang,
+        Action::Stall => Act::Stall { tokens },
+        Action::Truncate => Act::Truncate { tokens },
+        Action::ErrorEvent => Act::ErrorEvent,
+        Action::CommentsOnly => Act::CommentsOnly,
+        Action::Auth => Act::Status { status: 401, retry_after: None },
+        Action::Exhausted => Act::Status { status: 402, retry_after: None },
+    };
+    let usual = if act == Act::Refuse { REFUSED_AFTER } else { ERROR_AFTER };
+    Phase {
+        at,
+        word: file.action.word(),
+        act,
+        share: file.share.map_or(1.0, |share| share.fraction()),
+        pace,
+        error_after: file.latency.as_ref().map_or(usual, |it| it.millis()),
+        cuts: file.action == Action::Restart,
+    }
+}
+
+fn factor(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> f64 {
+    match file.factor {
+        Some(factor) if factor > 0.0 && factor.is_finite() => factor,
+        Some(factor) => {
+            let message = format!("`{here}.factor`: `{factor}` is not above 0");
+            desk.refuse(&here.key("factor"), Diagnostic::error(&codes::BAD_PHASE, message));
+            1.0
+        }
+        None => {
+            let message = format!("`{here}`: `do: slow` needs a `factor`");
+            let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
+                .help("`factor: 12` makes everything twelve times slower");
+            desk.refuse(&here.key("do"), diagnostic);
+            1.0
+        }
+    }
+}
+
+fn status(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> Act {
+    let retry_after = file.retry_after.as_ref().map(|it| it.millis());
+    match file.status {
+        Some(status @ 300..=599) => Act::Status { status, retry_after },
+        Some(status) => {
+            let message = format!("`{here}.status`: `{status}` is not between 300 and 599");
+            let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
+                .help("a backend that answers has `do: ok`");
+            desk.refuse(&here.key("status"), diagnostic);
+            Act::Status { status: 500, retry_after }
+        }
+        None => {
+            let message = format!("`{here}`: `do: status` needs a `status`");
+            desk.refuse(&here.key("do"), Diagnostic::error(&codes::BAD_PHASE, message));
+            Act::Status { status: 500, retry_after }
+        }
+    }
+}
+
+/// A key that means nothing with its `do` would mislead whoever reads the file.
+fn refuse_strays(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) {
+    use Action::{
+        Auth, CommentsOnly, ErrorEvent, Exhausted, Hang, Ok, Refuse, Restart, Slow, Stall, Status,
+        Truncate,
+    };
+    let errors = &[Ok, Status, Refuse, ErrorEvent, Auth, Exhausted][..];
+    let faults = &[
+        Slow,
+        Status,
+        Refuse,
+        Hang,
+        Stall,
+        Truncate,
+        ErrorEvent,
+        CommentsOnly,
+        Auth,
+        Exhausted,
+    ][..];
+    let takes: &[(&str, bool, &[Action])] = &[
+        ("latency", file.latency.is_some(), errors),
+        ("jitter", file.jitter.is_some(), &[Ok]),
+        ("tokens", file.tokens.is_some(), &[Ok, Stall, Truncate]),
+        ("token_gap", file.token_gap.is_some(), &[Ok]),
+        ("capacity", file.capacity.is_some(), &[Ok]),
+        ("factor", file.factor.is_some(), &[Slow]),
+        ("status", file.status.is_some(), &[Status]),
+        ("retry_after", file.retry_after.is_some(), &[Status]),
+        ("down", file.down.is_some(), &[Restart]),
+        ("share", file.share.is_some(), faults),
+    ];
+    for (key, is_written, actions) in takes {
+        if *is_written && !actions.contains(&file.action) {
+            let word = file.action.word();
+            let words: Vec<&str> = actions.iter().map(|it| it.word()).collect();
+            let message = format!("`{here}`: `{key}` means nothing with `do: {word}`");
+            let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
+                .label("remove it, or change what the phase does")
+                .help(format!("it belongs to: {}", words.join(", ")));
+            desk.refuse_key(&here.key(*key), diagnostic);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `config` into the core's settings: written inline, the default, or a file.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use tidegate_config::{
+    codes::BAD_VALUE,
+    diagnostic::{Diagnostic, quoted},
+    file::{HealthFile, ProbeFile, TimeoutsFile},
+    path::KeyPath,
+};
+use tidegate_core::{
+    probe::ProbeSettings,
+    settings::{
+        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeySettings, MemberSettings,
+        RouteSettings, Settings, Standing,
+    },
+    time::Millis,
+};
+
+use super::{Desk, config};
+use crate::timeline::{
+    codes,
+    file::{ConfigKey, InlineConfig, TimelineFile},
+    plot::World,
+    script::Script,
+};
+
+/// As many pins as production keeps.
+const MAX_PINS: usize = 100_000;
+
+/// The world of a file: its settings and what stands behind each backend.
+pub(super) fn world(
+    file: &TimelineFile,
+    scripts: IndexMap<String, Script>,
+    folder: &Path,
+    desk: &mut Desk<'_>,
+) -> Option<World> {
+    match &file.config {
+        None => Some(inline(&InlineConfig::default(), scripts, desk)),
+        Some(ConfigKey::Word(word)) if word == "default" => {
+            Some(inline(&InlineConfig::default(), scripts, desk))
+        }
+        Some(ConfigKey::Word(path)) => from_file(path, scripts, folder, desk),
+        Some(ConfigKey::Inline(config)) => Some(inline(config, scripts, desk)),
+    }
+}
+
+/// The world of a config file, with the scripts behind the targets that have their names.
+fn from_file(
+    path: &str,
+    scripts: IndexMap<String, Script>,
+    folder: &Path,
+    desk: &mut Desk<'_>,
+) -> Option<World> {
+    let here = KeyPath::from("config");
+    let mut refuse = |problem: String| {
+        let message = format!("`config`: {} cannot be used: {problem}", quoted(path));
+        let diagnostic = Diagnostic::error(&codes::UNUSABLE_CONFIG, message)
+            .help("write `default`, a map, or the path of a tidegate.yaml");
+        desk.refuse(&here, diagnostic);
+    };
+    let config = match config::read(&folder.join(path)) {
+        Ok(config) => config,
+        Err(problem) => {
+            refuse(problem);
+            return None;
+        }
+    };
+    let Some(mut world) = config::world(&config) else {
+        refuse("it has no route".to_owned());
+        return None;
+    };
+    let cast = world.cast();
+    let ids: Vec<String> =
+        cast.iter().map(|(backend, _)| world.settings.backends[*backend].id.clone()).collect();
+    for (id, script) in scripts {
+        if let Some(place) = desk.backend(&KeyPath::from("backends").key(id.clone()), &id, &ids) {
+            world.scripts[cast[place].0] = script;
+        }
+    }
+    Some(world)
+}
+
+fn inline(config: &InlineConfig, scripts: IndexMap<String, Script>, desk: &mut Desk<'_>) -> World {
+    let health = health(&config.health, desk);
+    let (ids, scripts): (Vec<String>, Vec<Script>) = scripts.into_iter().unzip();
+    let timeouts = TimeoutsFile::resolve(&[&config.timeouts]);
+    let to_content = timeouts.connect.0.saturating_add(timeouts.first_content.0);
+    let mut settings = Settings { max_pins: MAX_PINS, ..Settings::default() };
+    let keys_each = usize::from(config.keys.unwrap_or(1).max(1));
+    for id in &ids {
+        let provider = id.split_once('/').map_or(id.as_str(), |(provider, _)| provider);
+        let endpoint = provider_of(&mut settings, provider, &health, keys_each);
+        settings.backends.push(BackendSettings {
+            id: id.clone(),
+            identity: id.clone(),
+            endpoint: Some(endpoint),
+            keys: (endpoint * keys_each..(endpoint + 1) * keys_each).collect(),
+            health: health.clone(),
+            first_content_within: Millis(to_content),
+            answer_within: timeouts.total,
+            abilities: Abilities::default(),
+        });
+    }
+    settings.routes.push(route(config, &ids, desk));
+    World {
+        route: 0,
+        timeouts: vec![timeouts; ids.len()],
+        probes: vec![probe(config); settings.endpoints.len()],
+        scripts,
+        settings,
+    }
+}
+
+/// The endpoint of a provider; with it come its keys.
+fn provider_of(
+    settings: &mut Settings,
+    provider: &str,
+    health: &HealthSettings,
+    keys_each: usize,
+) -> usize {
+    if let Some(known) = settings.endpoints.iter().position(|it| it.id == provider) {
+        return known;
+    }
+    settings.endpoints.push(EndpointSettings {
+        id: provider.to_owned(),
+        identity: provider.to_owned(),
+        health: health.clone(),
+    });
+    for number in 1..=keys_each {
+        let id = format!("{provider}#{number}");
+        settings.keys.push(KeySettings { identity: id.clone(), id });
+    }
+    settings.endpoints.len() - 1
+}
+
+fn health(file: &HealthFile, desk: &mut Desk<'_>) -> HealthSettings {
+    let settings = HealthFile::resolve(&[file]);
+    let here = KeyPath::from("config").key("health");
+    let problems = settings.problems();
+    for problem in &problems {
+        let path = here.key(problem.key);
+        let message = format!("`{path}` {}", problem.rule);
+        desk.refuse(&path, Diagnostic::error(&BAD_VALUE, message));
+    }
+    if problems.is_empty() { settings } else { HealthSettings::default() }
+}
+
+fn probe(config: &InlineConfig) -> ProbeSettings {
+    let outer = config.health.probe.clone().unwrap_or_default();
+    let resolved = ProbeFile::resolve(&[&outer, &config.probe]);
+    ProbeSettings {
+        every: resolved.every,
+        timeout: resolved.timeout,
+        heals: resolved.heals,
+        pause_after: resolved.pause_after,
+    }
+}
+
+fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSettings {
+    let here = KeyPath::from("config");
+    let tiers: Vec<Vec<usize>> = match &config.tiers {
+        None => (0..ids.len()).map(|backend| vec![backend]).collect(),
+        Some(tiers) => tiered(tiers, ids, &here.key("tiers"), desk),
+    };
+    for id in config.weights.keys() {
+        desk.backend(&here.key("weights").key(id.clone()), id, ids);
+    }
+    let weight = |backend: usize| config.weights.get(&ids[backend]).copied().unwrap_or(1);
+    let member = |backend: usize| MemberSettings {
+        backend,
+        weight: weight(backend),
+        standing: Standing::Active,
+    };
+    let defaults = RouteSettings::default();
+    RouteSettings {
+        name: "default".to_owned(),
+        tiers: tiers.into_iter().map(|tier| tier.into_iter().map(member).collect()).collect(),
+        tactic: config.pick.into(),
+        affinity_ttl: config.affinity.as_ref().map_or(defaults.affinity_ttl, |it| it.millis()),
+        pin: config.pin.into(),
+        deadline: config.deadline.as_ref().map_or(defaults.deadline, |it| it.millis()),
+        max_hops: config.max_hops.unwrap_or(defaults.max_hops),
+        budget: config.retry_budget.settings(),
+        on_auth_error: config.on_auth_error.into(),
+    }
+}
+
+fn tiered(
+    tiers: &[Vec<String>],
+    ids: &[String],
+    here: &KeyPath,
+    desk: &mut Desk<'_>,
+) -> Vec<Vec<usize>> {
+    let mut seen = Vec::new();
+    let mut result = Vec::new();
+    for (number, tier) in tiers.iter().enumerate() {
+        let mut members = Vec::new();
+        for (place, id) in tier.iter().enumerate() {
+            let path = here.index(number).index(place);
+            let Some(backend) = desk.backend(&path, id, ids) else { continue };
+            if seen.contains(&backend) {
+                let message = format!("`{path}`: {} stands twice in the tiers", quoted(id));
+                desk.refuse(&path, Diagnostic::error(&codes::BAD_TIERS, message));
+                continue;
+            }
+            seen.push(backend);
+            members.push(backend);
+        }
+        result.push(members);
+    }
+    for (backend, id) in ids.iter().enumerate() {
+        if !seen.contains(&backend) {
+            let message = format!("{} has a script but stands in no tier", quoted(id));
+            let path = KeyPath::from("backends").key(id.clone());
+            desk.refuse_key(&path, Diagnostic::error(&codes::BAD_TIERS, message));
+        }
+    }
+    result
+}

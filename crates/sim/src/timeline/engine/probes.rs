@@ -1,0 +1,62 @@
+//! Probes of providers: the core says when, the scripts say how they end.
+//!
+//! A probe asks for something cheap, so it fails only when nobody answers at all: when every
+//! target behind the endpoint refuses or hangs.
+
+use tidegate_core::{
+    probe::Tick,
+    time::{Millis, Now},
+};
+
+use super::{Engine, Event};
+use crate::{audit::Probed, timeline::script::Act};
+
+/// A probe that is answered takes this long.
+const ANSWERED_AFTER: Millis = Millis(100);
+/// A refused connection this long.
+const REFUSED_AFTER: Millis = Millis(5);
+
+impl Engine<'_> {
+    pub(super) fn schedule_probe(&mut self, endpoint: usize) {
+        let due = self.probes[endpoint].next_due();
+        if let Some(due) = due.filter(|due| due.0 <= self.plot.lasts.0) {
+            self.schedule(due, Event::ProbeTick { endpoint: endpoint as u32 });
+        }
+    }
+
+    pub(super) fn probe_tick(&mut self, now: Now, endpoint: usize) {
+        let contact = self.core.contact(&self.plot.world.settings.endpoints[endpoint].id);
+        if self.probes[endpoint].tick(now, contact) == Tick::Probe {
+            self.tally.probes += 1;
+            let timeout = self.probes[endpoint].settings().timeout;
+            let (passed, after) = self.probe_course(endpoint, timeout);
+            let event = Event::ProbeEnd { endpoint: endpoint as u32, passed };
+            self.schedule(now.after(after), event);
+        }
+        self.schedule_probe(endpoint);
+    }
+
+    pub(super) fn probe_end(&mut self, now: Now, endpoint: usize, passed: bool) {
+        self.probes[endpoint].ended();
+        let heals = self.probes[endpoint].settings().heals;
+        let id = &self.plot.world.settings.endpoints[endpoint].id;
+        self.core.endpoint_probed(now, id, passed, heals, &mut self.notes);
+        if let Some(auditor) = &mut self.auditor {
+            let probed = Probed { passed, heals };
+            auditor.on_probe(endpoint, probed, &self.notes.transitions);
+        }
+        self.note_transitions();
+    }
+
+    fn probe_course(&self, endpoint: usize, timeout: Millis) -> (bool, Millis) {
+        let mut acts = self.plot.world.behind(endpoint).map(|backend| {
+            let script = &self.plot.world.scripts[backend];
+            script.phases[self.phases[backend]].act
+        });
+        if acts.clone().any(Act::answers_probes) || acts.clone().next().is_none() {
+            return (ANSWERED_AFTER <= timeout, ANSWERED_AFTER.min(timeout));
+        }
+        let hangs = acts.any(|act| act == Act::Hang);
+        (false, if hangs { timeout } else { REFUSED_AFTER.min(timeout) })
+    }
+}

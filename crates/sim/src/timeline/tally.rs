@@ -1,0 +1,215 @@
+//! What a run counts. Plain numbers, filled without allocating once the run is warm.
+
+use tidegate_core::time::{Millis, Now};
+
+use super::painter::{Painter, View};
+
+/// The numbers of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    /// What clients wanted: a retry by the client is not another one.
+    pub(super) requests: u64,
+    /// What reached the gateway, client retries included.
+    pub(super) sent: u64,
+    pub(super) attempts: u64,
+    pub(super) answered: u64,
+    pub(super) failures: Failures,
+    pub(super) hops: u64,
+    pub(super) last_resorts: u64,
+    pub(super) budget_spent: u64,
+    pub(super) sessions_moved: u64,
+    pub(super) probes: u64,
+    pub(super) waits: Waits,
+    pub(super) backends: Vec<BackendTally>,
+    pub(super) painter: Painter,
+    /// Openings and closings, in order, bounded.
+    pub(super) turns: Vec<Turn>,
+}
+
+/// The numbers of one backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BackendTally {
+    pub(super) firsts: u64,
+    pub(super) attempts: u64,
+    pub(super) answered: u64,
+    pub(super) failed: u64,
+    /// From closed to open.
+    pub(super) opens: u64,
+    pub(super) first_open: Option<Now>,
+    pub(super) last_open: Option<Now>,
+    pub(super) last_close: Option<Now>,
+    pub(super) is_healthy_at_end: bool,
+}
+
+/// Client-visible failures, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Failures {
+    pub(super) count: u64,
+    pub(super) first: Option<Now>,
+    pub(super) last: Option<Now>,
+}
+
+impl Failures {
+    pub(super) fn add(&mut self, now: Now) {
+        self.count += 1;
+        self.first = self.first.or(Some(now));
+        self.last = Some(now);
+    }
+}
+
+/// A backend opened or closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) at: Now,
+    pub(super) backend: usize,
+    /// What a reader calls it.
+    pub(super) text: String,
+}
+
+/// More turns than this do not fit under the lanes.
+const TURNS_MAX: usize = 200;
+
+impl Tally {
+    pub(super) fn new(backends: usize, view: View) -> Self {
+        Self {
+            requests: 0,
+            sent: 0,
+            attempts: 0,
+            answered: 0,
+            failures: Failures::default(),
+            hops: 0,
+            last_resorts: 0,
+            budget_spent: 0,
+            sessions_moved: 0,
+            probes: 0,
+            waits: Waits::default(),
+            backends: vec![BackendTally::default(); backends],
+            painter: Painter::new(backends, view),
+            turns: Vec::new(),
+        }
+    }
+
+    pub(super) fn opened(&mut self, at: Now, backend: usize, why: String) {
+        let tally = &mut self.backends[backend];
+        tally.opens += 1;
+        tally.first_open = tally.first_open.or(Some(at));
+        tally.last_open = Some(at);
+        self.turn(at, backend, format!("opened: {why}"));
+    }
+
+    pub(super) fn closed(&mut self, at: Now, backend: usize) {
+        self.backends[backend].last_close = Some(at);
+        self.turn(at, backend, "closed".to_owned());
+    }
+
+    fn turn(&mut self, at: Now, backend: usize, text: String) {
+        if self.turns.len() < TURNS_MAX {
+            self.turns.push(Turn { at, backend, text });
+        }
+    }
+
+    /// Attempts per request that reached the gateway.
+    pub(super) fn amplification(&self) -> f64 {
+        self.attempts as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// How long clients waited for the first content: a histogram of fixed size, 3 % wide buckets.
+#[derive(Clone, Debug)]
+pub(super) struct Waits {
+    buckets: Box<[u32]>,
+    pub(super) count: u64,
+    pub(super) max: Millis,
+    /// When the longest wait ended.
+    pub(super) max_at: Now,
+}
+
+/// Waits below this are counted to the millisecond.
+const EXACT: u64 = 64;
+/// Each doubling above has this many buckets.
+const PER_DOUBLING: u64 = 32;
+/// Doublings from `EXACT` on that are told apart: up to half a year.
+const DOUBLINGS: u64 = 28;
+
+impl Default for Waits {
+    fn default() -> Self {
+        let count = EXACT + PER_DOUBLING * DOUBLINGS;
+        let buckets = vec![0; count as usize].into_boxed_slice();
+        Self { buckets, count: 0, max: Millis::ZERO, max_at: Now::ZERO }
+    }
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, now: Now, wait: Millis) {
+        let bucket = bucket_of(wait.0).min(self.buckets.len() - 1);
+        self.buckets[bucket] = self.buckets[bucket].saturating_add(1);
+        self.count += 1;
+        if wait > self.max {
+            (self.max, self.max_at) = (wait, now);
+        }
+    }
+
+    /// The wait that this share of clients does not exceed (by more than a bucket's width).
+    pub(super) fn quantile(&self, share: f64) -> Millis {
+        let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += u64::from(*count);
+            if seen >= rank {
+                return Millis(top_of(bucket).min(self.max.0));
+            }
+        }
+        self.max
+    }
+}
+
+fn bucket_of(ms: u64) -> usize {
+    if ms < EXACT {
+        return ms as usize;
+    }
+    let doubling = u64::from(ms.ilog2()) - u64::from(EXACT.ilog2());
+    let within = (ms >> (doubling + 1)) - PER_DOUBLING;
+    (EXACT + doubling * PER_DOUBLING + within) as usize
+}
+
+/// The longest wait of a bucket.
+fn top_of(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < EXACT {
+        return bucket;
+    }
+    let (doubling, within) = ((bucket - EXACT) / PER_DOUBLING, (bucket - EXACT) % PER_DOUBLING);
+    ((within + PER_DOUBLING + 1) << (doubling + 1)) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_narrow_and_in_order() {
+        let mut before = None;
+        for ms in (0..5000).chain([10_000, 60_000, 600_000, 86_400_000]) {
+            let bucket = bucket_of(ms);
+            assert!(before <= Some(bucket), "{ms}");
+            let top = top_of(bucket);
+            assert!(top >= ms && top as f64 <= ms as f64 * 1.04 + 1.0, "{ms}: {top}");
+            before = Some(bucket);
+        }
+        let mut waits = Waits::default();
+        waits.add(Now(0), Millis(u64::MAX));
+        assert_eq!(waits.max, Millis(u64::MAX));
+    }
+
+    #[test]
+    fn a_quantile_is_the_wait_that_the_share_does_not_exceed() {
+        let mut waits = Waits::default();
+        assert_eq!(waits.quantile(0.95), Millis::ZERO);
+        for ms in 1..=100 {
+            waits.add(Now(ms), Millis(ms));
+        }
+        let p95 = waits.quantile(0.95).0;
+        assert!((95..=98).contains(&p95), "{p95}");
+        assert_eq!(waits.quantile(1.0), Millis(100));
+    }
+}

@@ -1,0 +1,166 @@
+//! The trace: transitions, and requests that hopped or failed, as lines of text or JSON.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tidegate_config::duration::written;
+use tidegate_core::{
+    attempt::{End, Finish},
+    breaker::{BreakerChange, CloseCause},
+    plan::Plan,
+    time::{Millis, Now},
+    transition::{Change, Scope, Transition},
+};
+
+use super::{engine::why, painter::View};
+
+/// More lines than this nobody reads; the bound keeps memory from growing with time.
+const ENTRIES_MAX: usize = 200_000;
+
+/// One line of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TraceEntry {
+    /// A backend changed.
+    Transition(Transition),
+    /// A request hopped or failed.
+    Request(RequestTrace),
+}
+
+/// A request that hopped or failed, at the moment it was over.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct RequestTrace {
+    at: Now,
+    began: Now,
+    session: String,
+    attempts: Vec<AttemptTrace>,
+    end: End,
+    status: u16,
+}
+
+/// One of its attempts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct AttemptTrace {
+    backend: Arc<str>,
+    at: Now,
+    ms: u64,
+    outcome: &'static str,
+    status: Option<u16>,
+    is_trial: bool,
+    is_last_resort: bool,
+}
+
+/// Collects the trace of a span of time.
+#[derive(Debug, Default)]
+pub(super) struct Tracer {
+    span: Option<View>,
+    pub(super) entries: Vec<TraceEntry>,
+}
+
+impl Tracer {
+    pub(super) fn new(span: Option<View>) -> Self {
+        Self { span, entries: Vec::new() }
+    }
+
+    pub(super) fn wants(&self, now: Now) -> bool {
+        self.span.is_some_and(|view| (view.from..=view.to).contains(&now))
+            && self.entries.len() < ENTRIES_MAX
+    }
+
+    pub(super) fn transition(&mut self, transition: Transition) {
+        if self.wants(transition.at) {
+            self.entries.push(TraceEntry::Transition(transition));
+        }
+    }
+
+    pub(super) fn request(&mut self, now: Now, session: &str, plan: &Plan, finish: &Finish) {
+        let attempt = |it: &tidegate_core::attempt::Attempt| AttemptTrace {
+            backend: Arc::clone(plan.route().backend(it.candidate).id()),
+            at: it.at,
+            ms: it.ended_at.unwrap_or(now).since(it.at).0,
+            outcome: it.outcome.map_or("", |outcome| outcome.kind.word()),
+            status: it.outcome.and_then(|outcome| outcome.status),
+            is_trial: it.is_trial,
+            is_last_resort: it.is_last_resort,
+        };
+        self.entries.push(TraceEntry::Request(RequestTrace {
+            at: now,
+            began: plan.began(),
+            session: session.to_owned(),
+            attempts: plan.attempts().iter().map(attempt).collect(),
+            end: finish.end,
+            status: finish.status,
+        }));
+    }
+}
+
+impl TraceEntry {
+    /// One line for people.
+    pub(super) fn line(&self, is_ascii: bool) -> String {
+        match self {
+            Self::Transition(it) => transition_line(it, is_ascii),
+            Self::Request(it) => it.line(is_ascii),
+        }
+    }
+}
+
+impl RequestTrace {
+    fn line(&self, is_ascii: bool) -> String {
+        let arrow = if is_ascii { "->" } else { "→" };
+        let attempts: Vec<String> = self.attempts.iter().map(AttemptTrace::words).collect();
+        let attempts = attempts.join(&format!(" {arrow} "));
+        let session = if self.session.is_empty() { "-" } else { &self.session };
+        format!("{:>10}  {session:<6} {attempts} {arrow} client={}", moment(self.at), self.status)
+    }
+}
+
+impl AttemptTrace {
+    fn words(&self) -> String {
+        let kind = match (self.is_last_resort, self.is_trial) {
+            (true, _) => " last resort",
+            (false, true) => " trial",
+            (false, false) => "",
+        };
+        let status = self.status.map(|status| format!(" {status}")).unwrap_or_default();
+        let took = written(Millis(self.ms));
+        format!("{}{kind} {}{status} {took}", self.backend, self.outcome)
+    }
+}
+
+fn transition_line(it: &Transition, is_ascii: bool) -> String {
+    let arrow = if is_ascii { "->" } else { "→" };
+    let what = match &it.change {
+        Change::Breaker { breaker, .. } => match breaker {
+            BreakerChange::Opened { from, until, .. } => {
+                let (from, why) = (from.word(), why(it));
+                format!("{from} {arrow} open: {why}; half-open at {}", moment(*until))
+            }
+            BreakerChange::Closed { from, cause } => {
+                let cause = match cause {
+                    CloseCause::TrialsPassed(count) => format!("{count} trials passed"),
+                    CloseCause::ProbePassed(count) => format!("{count} passed, the last a probe"),
+                    CloseCause::Reset => "reset".to_owned(),
+                };
+                format!("{} {arrow} closed: {cause}", from.word())
+            }
+            BreakerChange::Extended { until } => {
+                format!("stays open: probe failed; half-open at {}", moment(*until))
+            }
+        },
+        Change::Marked { until, reason, .. } => {
+            format!("{} until {}", reason.word(), moment(*until))
+        }
+        Change::Healed { reason } => format!("{} healed by a success", reason.word()),
+    };
+    let scope = match it.scope {
+        Scope::Backend => "",
+        Scope::Endpoint => " (endpoint)",
+        Scope::Key => " (key)",
+    };
+    format!("{:>10}  {}{scope}  {what}", moment(it.at), it.backend)
+}
+
+/// A moment as files write durations.
+pub(super) fn moment(at: Now) -> String {
+    written(Millis(at.0))
+}
