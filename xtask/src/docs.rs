@@ -24,6 +24,10 @@ const GENERATORS: &[Generator] = &[
         path: "docs/tidegate.schema.json",
         text: tidegate_config::schema::json_schema_text,
     },
+    Generator {
+        path: "docs/sim-trace.schema.json",
+        text: tidegate_sim::sequence::trace::schema_text,
+    },
 ];
 
 /// Writes every generated file whose text changed.

@@ -117,11 +117,13 @@ impl Check<'_> {
                 }
             }
             let id = service.id();
-            if let Some(first) = first.get(&id) {
-                self.duplicate(&id, index, *first);
+            match first.get(&id) {
+                Some(first) => self.duplicate(&id, index, *first),
+                None => {
+                    first.insert(id.clone(), index);
+                    self.known.push(id);
+                }
             }
-            first.entry(id.clone()).or_insert(index);
-            self.known.push(id);
         }
         self.size(file, services.len());
     }

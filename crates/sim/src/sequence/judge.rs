@@ -62,12 +62,8 @@ impl Judge<'_> {
         if let Some(wanted) = &expect.pin {
             let got = &self.run.last_pin;
             self.check(**got == **wanted, "pin", || {
-                let session = session_name(&last.session);
-                format!(
-                    "pin: at the end, {session} of {place}: wanted {}, got {}",
-                    pin(wanted),
-                    pin(got)
-                )
+                let (wanted, got) = (pin(wanted), pin(got));
+                format!("pin: at the end, after {place}: wanted {wanted}, got {got}")
             });
         }
     }

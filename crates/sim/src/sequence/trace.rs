@@ -14,6 +14,7 @@ pub use super::words::{BreakerWord, HealthWord, OutcomeWord};
 
 /// A run of a sequence.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Trace {
     /// The scenario's name.
     pub rule: String,
@@ -47,6 +48,7 @@ pub enum StepTrace {
 
 /// What one request went through.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RequestTrace {
     /// Its session; empty: none.
     pub session: String,
@@ -68,6 +70,7 @@ pub struct RequestTrace {
 
 /// What became of the expectations.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Verdict {
     /// Whether all of them held.
     pub passed: bool,
@@ -90,4 +93,14 @@ pub(super) fn requests(
         StepTrace::Trace(request) => Some(&**request),
         StepTrace::Advance(_) => None,
     })
+}
+
+/// The JSON Schema of `--json`, as it is checked in.
+#[must_use]
+pub fn schema_text() -> String {
+    let schema = schemars::generate::SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Trace>();
+    format!("{:#}\n", schema.as_value())
 }
