@@ -120,6 +120,11 @@ impl Printer {
         choice != ColorChoice::Never
     }
 
+    /// Whether `-q` was given: then nothing but errors is said.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.talk == Talk::Quiet
+    }
+
     /// Whether to draw with ASCII characters only.
     pub(crate) fn is_ascii(&self) -> bool {
         self.look == Look::Ascii

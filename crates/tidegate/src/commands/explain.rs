@@ -49,7 +49,8 @@ pub(crate) fn run(args: &ExplainArgs, printer: &Printer) -> Exit {
 
 /// Every code of every library, in the order of the numbers.
 fn all() -> Vec<&'static Code> {
-    let mut all: Vec<_> = codes::ALL.iter().copied().flatten().copied().collect();
+    let shared = codes::ALL.iter().copied().flatten().copied();
+    let mut all: Vec<_> = shared.chain(tidegate_sim::codes::ALL.iter().copied()).collect();
     all.sort_by_key(|code| code.id);
     all
 }

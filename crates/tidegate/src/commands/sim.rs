@@ -1,12 +1,31 @@
 //! `tidegate sim`: runs scenarios through the production core on a fake clock.
 //!
-//! Here are only the arguments and the exit code; what a scenario means and how a report looks is
-//! the simulator crate's. [`simulate`] is the whole boundary.
+//! Here are the arguments, the reading of files and the exit code; what a scenario means and how a
+//! report looks is the simulator crate's.
+//!
+//! Rules kept here:
+//! - Reports are the result (stdout); problems of files, failed expectations and replay lines are
+//!   talk (stderr).
+//! - If any file has an error, every problem of every file is shown and nothing is run.
+//!
+//! | what happened | exit code |
+//! |---|---|
+//! | every expectation held | 0 |
+//! | one failed | 1 |
+//! | no such example, or flags that do not fit together | 2 |
+//! | a file cannot be read or has an error | 3 |
+
+mod gather;
+mod sweep;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::{Value, json};
 use tidegate_config::duration::Duration;
+use tidegate_core::time::Now;
+use tidegate_sim::builtin;
+use tidegate_sim::scenario::{Format, RenderOptions, Report, Scenario};
 
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -96,15 +115,104 @@ struct FormatArgs {
 
 /// Runs the scenarios that were asked for.
 pub(crate) fn run(args: &SimArgs, printer: &Printer) -> Exit {
+    if args.which.list {
+        return list(args, printer);
+    }
     if args.which.is_nothing() {
         printer.note("running the example `cascade`; `tidegate sim --list` shows the others");
     }
-    simulate(args, printer)
+    let scenarios = match gather::gather(args, printer) {
+        Ok(scenarios) => scenarios,
+        Err(exit) => return exit,
+    };
+    match args.seeds {
+        Some(count) => sweep::sweep(&scenarios, args, count, printer),
+        None => simulate(&scenarios, args, printer),
+    }
 }
 
-/// Hands the arguments to the simulator and prints its reports.
-fn simulate(args: &SimArgs, printer: &Printer) -> Exit {
-    printer.detail(&format!("{args:?}"));
-    printer.error("the simulator is not part of this build");
-    Exit::CannotStart
+/// The examples and what each shows.
+fn list(args: &SimArgs, printer: &Printer) -> Exit {
+    let examples: Vec<(&str, String)> = builtin::all()
+        .map(|it| (it.name, it.scenario().map(|it| it.about().to_owned()).unwrap_or_default()))
+        .collect();
+    if args.format.json {
+        let examples = examples.iter().map(|(name, about)| json!({"name": name, "about": about}));
+        printer.result(&Value::from_iter(examples).to_string());
+        return Exit::Done;
+    }
+    let width = examples.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<String> =
+        examples.iter().map(|(name, about)| format!("{name:<width$}  {about}")).collect();
+    printer.result(&lines.join("\n"));
+    Exit::Done
+}
+
+/// Runs each scenario once and prints its report.
+fn simulate(scenarios: &[Scenario], args: &SimArgs, printer: &Printer) -> Exit {
+    let options = options(args, printer);
+    let reports: Vec<Report> = scenarios.iter().map(|scenario| scenario.run(args.seed)).collect();
+    match reports.as_slice() {
+        several @ [_, _, ..] if args.format.json && !args.trace => {
+            printer.result(&Value::from_iter(several.iter().map(Report::to_json)).to_string());
+        }
+        reports => {
+            let texts: Vec<String> = reports.iter().map(|it| it.render(&options)).collect();
+            // JSON lines follow each other; pictures are set apart.
+            printer.result(&texts.join(if args.format.json { "" } else { "\n" }));
+        }
+    }
+    let mut exit = Exit::Done;
+    for (scenario, report) in scenarios.iter().zip(&reports) {
+        if report.failures().is_empty() {
+            if !args.format.json {
+                printer.note(&format!("{}: every expectation held", scenario.name()));
+            }
+        } else {
+            printer.talk(&failures(scenario, report, printer));
+            exit = Exit::No;
+        }
+    }
+    exit
+}
+
+/// Each failed expectation, and how to see it again.
+fn failures(scenario: &Scenario, report: &Report, printer: &Printer) -> String {
+    let mark = mark(printer);
+    let count = counted(report.failures().len(), "expectation");
+    let mut text = format!("{}: {count} failed\n", scenario.name());
+    for failure in report.failures() {
+        text.push_str(&format!("  {mark} {}\n", failure.sentence));
+    }
+    text.push_str(&format!("replay: {}\n", report.replay()));
+    text
+}
+
+/// The mark of what failed.
+fn mark(printer: &Printer) -> &'static str {
+    if printer.is_ascii() { "x" } else { "✗" }
+}
+
+/// `1 expectation`, `2 expectations`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn options(args: &SimArgs, printer: &Printer) -> RenderOptions {
+    let format = match &args.format {
+        FormatArgs { json: true, .. } => Format::Json,
+        FormatArgs { table: true, .. } => Format::Table,
+        FormatArgs { .. } => Format::Graph,
+    };
+    let moment = |at: &Option<Duration>, otherwise| {
+        at.as_ref().map_or(otherwise, |at| Now::ZERO.after(at.millis()))
+    };
+    RenderOptions {
+        format,
+        width: printer.width(),
+        ascii: printer.is_ascii(),
+        trace: args.trace,
+        from: moment(&args.from, Now::ZERO),
+        to: moment(&args.to, Now::NEVER),
+    }
 }

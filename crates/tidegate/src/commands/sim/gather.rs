@@ -1,0 +1,82 @@
+//! Which scenarios were asked for, loaded; or the exit code that says why there are none.
+
+use std::path::{Path, PathBuf};
+
+use tidegate_config::render::{Look, render_all};
+use tidegate_config::source::{Source, read_file};
+use tidegate_config::suggest;
+use tidegate_sim::builtin;
+use tidegate_sim::scenario::{Scenario, load};
+
+use super::SimArgs;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// The example that runs when nothing is named.
+const DEFAULT: &str = "cascade";
+
+/// Loads what the arguments name.
+pub(super) fn gather(args: &SimArgs, printer: &Printer) -> Result<Vec<Scenario>, Exit> {
+    let which = &args.which;
+    let scenarios = if !which.file.is_empty() {
+        files(&which.file, printer)?
+    } else if which.all {
+        builtin::all().filter_map(|it| it.scenario()).collect()
+    } else {
+        let named = which.name.as_deref().or(which.example.as_deref());
+        vec![example(named.unwrap_or(DEFAULT), printer)?]
+    };
+    if args.config.is_some() && scenarios.iter().any(|it| matches!(it, Scenario::Sequence(_))) {
+        printer.error("`--config` is for timelines: a sequence has its services in its own file");
+        printer.hint("`tidegate sim --list` shows the examples");
+        return Err(Exit::Usage);
+    }
+    Ok(scenarios)
+}
+
+fn example(name: &str, printer: &Printer) -> Result<Scenario, Exit> {
+    let Some(builtin) = builtin::get(name) else {
+        printer.error(&format!("there is no example `{name}`"));
+        let names = builtin::all().map(|it| it.name);
+        let nearest = suggest::nearest(name, names).map(|it| format!("did you mean `{it}`? "));
+        let nearest = nearest.unwrap_or_default();
+        let file = if Path::new(name).exists() {
+            format!("; `tidegate sim --file {name}` runs a file")
+        } else {
+            String::new()
+        };
+        printer.hint(&format!("{nearest}`tidegate sim --list` shows all examples{file}"));
+        return Err(Exit::Usage);
+    };
+    Ok(builtin.scenario().expect("every example is loaded by a test"))
+}
+
+/// Loads every file; if one has an error, every problem of every file is shown and none is run.
+fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Scenario>, Exit> {
+    let (mut scenarios, mut texts) = (Vec::new(), Vec::new());
+    for path in paths {
+        let (source, scenario, problems) = match read_file(path) {
+            Ok(source) => {
+                let (scenario, problems) = load(&source);
+                (source, scenario, problems)
+            }
+            Err(problem) => {
+                let source = Source::new(path.display().to_string(), "");
+                (source, None, vec![problem.diagnostic()])
+            }
+        };
+        if !problems.is_empty() {
+            let look = Look { color: printer.has_colour(), ascii: printer.is_ascii() };
+            texts.push(render_all(&source, &problems, look));
+        }
+        scenarios.extend(scenario);
+    }
+    if !texts.is_empty() {
+        printer.talk(&texts.join("\n"));
+    }
+    if scenarios.len() < paths.len() {
+        printer.hint("`tidegate help scenarios` shows the format; nothing was run");
+        return Err(Exit::Unreadable);
+    }
+    Ok(scenarios)
+}
