@@ -554,3 +554,6 @@ impl Breaker {
         Millis(period.0.saturating_add(period.scaled(jitter).0))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -59,6 +59,11 @@ impl Slots {
         self.held.iter().filter(|(_, end)| !now.reached(*end)).count() as u32
     }
 
+    #[cfg(test)]
+    pub(super) fn holders(&self) -> impl Iterator<Item = (SlotNumber, Now)> {
+        self.held.iter().copied()
+    }
+
     pub(super) fn clear(&mut self) {
         self.held.clear();
     }

@@ -31,6 +31,11 @@ impl Streak {
         self.strikes.clear();
     }
 
+    #[cfg(test)]
+    pub(super) fn moments(&self) -> impl Iterator<Item = Now> {
+        self.strikes.iter().copied()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.strikes.is_empty()
     }

@@ -13,5 +13,7 @@ mod keys;
 mod outcomes;
 mod plain_cache;
 mod probes;
+mod properties;
 mod reload;
 mod scopes;
+mod tenants;

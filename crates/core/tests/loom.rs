@@ -1,0 +1,194 @@
+//! Every interleaving of two threads that share a backend, up to a bound on preemptions.
+//!
+//! Empty unless built for it, which swaps the core's locks and atomics for loom's:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test -p tidegate-core --test loom --release
+//! ```
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use tidegate_core::{
+    breaker::State,
+    core::Core,
+    outcome::Outcome,
+    permit::Permit,
+    plan::{Ask, Plan, Step},
+    read::Read,
+    settings::{
+        Abilities, BackendSettings, BudgetSettings, HealthSettings, MemberSettings, RouteSettings,
+        Settings, Standing,
+    },
+    time::{Millis, Now},
+    transition::Notes,
+};
+
+const OPEN_MS: u64 = 1_000;
+const HALF_OPEN: Now = Now(OPEN_MS);
+
+/// Runs every interleaving.
+fn every_interleaving(check: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.max_branches = 10_000;
+    builder.check(check);
+}
+
+/// One backend behind one route; the first failure opens it, the first success closes it.
+fn one_backend(trial_permits: u32) -> Arc<Core> {
+    let health = HealthSettings {
+        failure_threshold: 1,
+        failure_ratio: 0.0,
+        recovery_threshold: 1,
+        open_for: Millis(OPEN_MS),
+        trial_permits,
+        ..HealthSettings::default()
+    };
+    let settings = Settings {
+        backends: vec![BackendSettings {
+            id: "a".to_owned(),
+            identity: "a".to_owned(),
+            endpoint: None,
+            keys: Vec::new(),
+            health,
+            first_content_within: Millis::seconds(120),
+            answer_within: Millis::seconds(120),
+            abilities: Abilities::default(),
+        }],
+        routes: vec![RouteSettings {
+            name: "main".to_owned(),
+            tiers: vec![vec![MemberSettings { backend: 0, weight: 1, standing: Standing::Active }]],
+            // Few buckets: every one is an atomic that loom keeps track of.
+            budget: BudgetSettings { window: Millis(1), ratio: 0.2, floor: 100 },
+            ..RouteSettings::default()
+        }],
+        max_pins: 1,
+        ..Settings::default()
+    };
+    Arc::new(Core::new(&settings, 7))
+}
+
+/// The same, with its breaker opened at the start of time.
+fn opened(trial_permits: u32) -> Arc<Core> {
+    let core = one_backend(trial_permits);
+    report(take(&core, Now::ZERO).0, Now::ZERO, 500);
+    core
+}
+
+/// An attempt, and what the choice read.
+fn take(core: &Core, now: Now) -> ((Plan, Permit), Read) {
+    let route = core.route("main").expect("the only route");
+    let mut notes = Notes::default();
+    let mut plan = core.begin(route, now, &Ask::default());
+    match plan.next(now, 1, &mut notes) {
+        Step::Attempt(permit) => ((plan, permit), notes.reads[0]),
+        Step::Finish(finish) => panic!("one target is always left to try: {finish:?}"),
+    }
+}
+
+fn report((mut plan, permit): (Plan, Permit), now: Now, status: u16) {
+    plan.report(now, permit, &Outcome::answered(status), &mut Notes::default());
+}
+
+fn state(core: &Core, now: Now) -> State {
+    core.snapshot(now).backends[0].state
+}
+
+/// How many trials can be had at once.
+fn free_slots(core: &Core, now: Now) -> usize {
+    let held: Vec<_> = (0..4).map(|_| take(core, now).0).collect();
+    held.iter().filter(|(_, permit)| permit.is_trial()).count()
+}
+
+#[test]
+fn a_reader_sees_an_opening_breaker_before_or_after_but_never_between() {
+    every_interleaving(|| {
+        let core = one_backend(1);
+        let failing = take(&core, Now::ZERO).0;
+        let reader = {
+            let core = Arc::clone(&core);
+            loom::thread::spawn(move || take(&core, Now::ZERO).1)
+        };
+        report(failing, Now::ZERO, 500);
+        let read = reader.join().expect("it does not panic");
+        let seen = (read.state, read.generation, read.rank.0);
+        // It may also have read it closed and then found no permit: the record says so.
+        let lost_the_race = (State::Closed, 0, 2);
+        let expected = [(State::Closed, 0, 0), lost_the_race, (State::Open, 1, 2)];
+        assert!(expected.contains(&seen), "{seen:?}");
+    });
+}
+
+#[test]
+fn a_reader_sees_a_closing_breaker_before_or_after_but_never_between() {
+    every_interleaving(|| {
+        let core = opened(1);
+        let trial = take(&core, HALF_OPEN).0;
+        let reader = {
+            let core = Arc::clone(&core);
+            loom::thread::spawn(move || take(&core, HALF_OPEN).1)
+        };
+        report(trial, HALF_OPEN, 200);
+        let read = reader.join().expect("it does not panic");
+        let seen = (read.state, read.rank.0, read.is_held);
+        let (before, after) = ((State::HalfOpen, 2, false), (State::Closed, 0, true));
+        assert!([before, after].contains(&seen), "{seen:?}");
+    });
+}
+
+#[test]
+fn of_two_threads_that_race_for_one_slot_exactly_one_gets_it() {
+    every_interleaving(|| {
+        let core = opened(1);
+        let other = {
+            let core = Arc::clone(&core);
+            loom::thread::spawn(move || take(&core, HALF_OPEN).0)
+        };
+        let mine = take(&core, HALF_OPEN).0;
+        let theirs = other.join().expect("it does not panic");
+        assert_ne!(mine.1.is_trial(), theirs.1.is_trial());
+        assert_ne!(mine.1.is_last_resort(), theirs.1.is_last_resort());
+        drop((mine, theirs));
+        assert_eq!(free_slots(&core, HALF_OPEN), 1);
+    });
+}
+
+#[test]
+fn a_report_that_races_with_a_take_loses_neither_the_slot_nor_the_verdict() {
+    for (status, expected) in [(200, State::Closed), (500, State::Open), (400, State::HalfOpen)] {
+        every_interleaving(move || {
+            let core = opened(1);
+            let trial = take(&core, HALF_OPEN).0;
+            let other = {
+                let core = Arc::clone(&core);
+                loom::thread::spawn(move || take(&core, HALF_OPEN).0)
+            };
+            report(trial, HALF_OPEN, status);
+            let taken = other.join().expect("it does not panic");
+            assert_eq!(state(&core, HALF_OPEN), expected);
+            drop(taken);
+            core.check_invariants(HALF_OPEN);
+            if expected != State::Closed {
+                assert_eq!(free_slots(&core, Now(2 * OPEN_MS)), 1);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_drop_that_races_with_a_report_elsewhere_gives_its_slot_back() {
+    for (status, expected) in [(500, State::Open), (400, State::HalfOpen)] {
+        every_interleaving(move || {
+            let core = opened(2);
+            let (dropped, reported) = (take(&core, HALF_OPEN).0, take(&core, HALF_OPEN).0);
+            assert!(dropped.1.is_trial() && reported.1.is_trial());
+            let other = loom::thread::spawn(move || drop(dropped));
+            report(reported, HALF_OPEN, status);
+            other.join().expect("it does not panic");
+            assert_eq!(state(&core, HALF_OPEN), expected);
+            assert_eq!(core.snapshot(HALF_OPEN).backends[0].in_flight, 0);
+            assert_eq!(free_slots(&core, Now(2 * OPEN_MS)), 2);
+        });
+    }
+}
