@@ -1,0 +1,23 @@
+//! The wire formats of LLM APIs, as pure functions over bytes.
+//!
+//! The server carries bytes; this crate knows what they say. It opens no socket, reads no clock,
+//! and on the hot path builds no tree, copies no body and allocates nothing.
+//!
+//! A tour, in the order a request meets it:
+//! - [`dialect::Dialect`]: what the client speaks, by the path it asks for.
+//! - [`head::RequestHead`]: what must be known of the body to choose a target.
+//! - [`splice::Spliced`]: the same body with the target's own model name.
+//! - [`classify`]: the class of an answer, by status, headers and body; [`retry_after`]: when it
+//!   says to come back; [`body`]: whether a 200 is an error in disguise.
+//! - [`sse::Splitter`]: the frames of a stream; [`watch::Watch`]: what they say of content, end
+//!   and [`usage`].
+//! - [`error_body`]: what the gateway itself says when it cannot help, in the client's dialect.
+//!
+//! Everything reads JSON through one checking cursor, [`json`].
+//!
+//! Conversion between dialects belongs here too, as modules beside [`dialect`]; requests and
+//! answers keep their dialect so far.
+
+pub mod head;
+pub mod json;
+pub mod splice;

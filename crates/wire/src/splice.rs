@@ -1,0 +1,109 @@
+//! Puts another model name into a request body without touching the rest.
+//!
+//! Unknown fields, key order and numbers must reach the backend byte for byte, and a body may be
+//! 32 MiB: so the body is cut at the name's place into slices that share its memory, and the new
+//! name goes between them.
+//!
+//! Rules: nothing but the name changes; a body without `model` gets it as its first key; a name is
+//! escaped once, when its target is made ([`EncodedName`]), so that the hot path allocates nothing.
+
+use bytes::Bytes;
+
+use crate::head::RequestHead;
+
+/// A model name as a JSON string, quotes included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedName(Bytes);
+
+impl EncodedName {
+    /// Escapes `name`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(serde_json::Value::from(name).to_string().into())
+    }
+}
+
+/// A body in up to three pieces, in order. Unused pieces are empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spliced {
+    /// The pieces.
+    pub pieces: [Bytes; 3],
+}
+
+impl Spliced {
+    /// The body that `head` was read from, with `name` as its model.
+    #[must_use]
+    pub fn new(body: &Bytes, head: &RequestHead<'_>, name: &EncodedName) -> Self {
+        let Some(model) = &head.model else { return Self::inserted(body, head, name) };
+        if body[model.span.clone()] == name.0 {
+            return Self { pieces: [body.clone(), Bytes::new(), Bytes::new()] };
+        }
+        let before = body.slice(..model.span.start);
+        Self { pieces: [before, name.0.clone(), body.slice(model.span.end..)] }
+    }
+
+    fn inserted(body: &Bytes, head: &RequestHead<'_>, name: &EncodedName) -> Self {
+        let mut field = Vec::with_capacity(name.0.len() + 9);
+        field.extend_from_slice(b"\"model\":");
+        field.extend_from_slice(&name.0);
+        if !head.is_empty {
+            field.push(b',');
+        }
+        let at = head.first_key_at;
+        Self { pieces: [body.slice(..at), field.into(), body.slice(at..)] }
+    }
+
+    /// The length of the whole body.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether there is no byte at all; a spliced body always has some.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &'static str, name: &str, expected: &str) {
+        let bytes = Bytes::from_static(body.as_bytes());
+        let head = RequestHead::read(body.as_bytes()).expect("a readable body");
+        let spliced = Spliced::new(&bytes, &head, &EncodedName::new(name));
+        let whole = spliced.pieces.concat();
+        assert_eq!(String::from_utf8_lossy(&whole), expected);
+        assert_eq!((spliced.len(), spliced.is_empty()), (expected.len(), false));
+    }
+
+    #[test]
+    fn only_the_name_changes() {
+        check(
+            r#"{"z":1.50, "model" : "fast","a":1e2}"#,
+            "x/y",
+            r#"{"z":1.50, "model" : "x/y","a":1e2}"#,
+        );
+        check(r#"{"model":"fast"}"#, "a\"b\n", r#"{"model":"a\"b\n"}"#);
+    }
+
+    #[test]
+    fn a_missing_name_becomes_the_first_key() {
+        check(r#"{ "a":1}"#, "m", r#"{ "model":"m","a":1}"#);
+        check("{ }", "m", r#"{ "model":"m"}"#);
+        check(" {}", "m", r#" {"model":"m"}"#);
+    }
+
+    #[test]
+    fn the_rest_of_the_body_is_shared_and_not_copied() {
+        let body = Bytes::from(r#"{"model":"fast","messages":[]}"#);
+        let head = RequestHead::read(&body).expect("a readable body");
+        let spliced = Spliced::new(&body, &head, &EncodedName::new("m"));
+        assert_eq!(spliced.pieces[0].as_ptr(), body.as_ptr());
+        assert_eq!(spliced.pieces[2].as_ptr(), body[15..].as_ptr());
+        let same = Spliced::new(&body, &head, &EncodedName::new("fast"));
+        assert_eq!((same.pieces[0].as_ptr(), same.pieces[0].len()), (body.as_ptr(), body.len()));
+    }
+}
