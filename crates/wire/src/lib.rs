@@ -18,6 +18,12 @@
 //! Conversion between dialects belongs here too, as modules beside [`dialect`]; requests and
 //! answers keep their dialect so far.
 
+pub mod body;
+pub mod dialect;
+pub mod frame;
 pub mod head;
 pub mod json;
 pub mod splice;
+pub mod sse;
+pub mod usage;
+pub mod watch;
