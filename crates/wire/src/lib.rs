@@ -19,10 +19,13 @@
 //! answers keep their dialect so far.
 
 pub mod body;
+pub mod classify;
 pub mod dialect;
+mod error_fields;
 pub mod frame;
 pub mod head;
 pub mod json;
+pub mod retry_after;
 pub mod splice;
 pub mod sse;
 pub mod usage;
