@@ -21,6 +21,7 @@
 pub mod body;
 pub mod classify;
 pub mod dialect;
+pub mod error_body;
 mod error_fields;
 pub mod frame;
 pub mod head;
