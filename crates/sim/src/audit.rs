@@ -294,7 +294,7 @@ impl Auditor {
     fn learn(&mut self, transition: &Transition) {
         let at = transition.at;
         if let Change::Marked { until, .. } = &transition.change
-            && *until <= at
+            && *until < at
         {
             let id = transition.backend.clone();
             self.violate("I17", at, || format!("`{id}` has a mark without a re-entry to come"));

@@ -72,6 +72,15 @@ fn step() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Health settings at their edges.
+const TIMES: [&str; 5] = [
+    "open_jitter: 0.5",
+    "open_for: 0s, promotion_hold: 0s, recovery_threshold: 1",
+    "rate_limit_window: 0s, auth_window: 0s, exhausted_window: 0s, strike_memory: 0s",
+    "open_growth: 3, open_for: 1s, open_max: 1s, trial_permits: 2, window: 0s, min_samples: 1",
+    "failure_ratio: 0.1, min_samples: 2, recovery_threshold: 2",
+];
+
 prop_compose! {
     fn world()(
         services in prop::collection::vec((0_u8..3, prop::bool::weighted(0.2), 0_u8..3, fault()), 1..6),
@@ -85,11 +94,12 @@ prop_compose! {
         pin in prop::sample::select(vec!["selected", "answered"]),
         auth in prop::sample::select(vec!["fail_over", "surface"]),
         floor in prop::sample::select(vec![0_u8, 3, 100]),
+        times in prop::sample::select(TIMES.to_vec()),
         program in prop::collection::vec(step(), 1..40),
     ) -> World {
         let policy = format!(
             "{{max_hops: {max_hops}, failure_threshold: {threshold}, pin: {pin}, \
-             on_auth_error: {auth}, open_jitter: 0.5, retry_budget: {{floor: {floor}}}}}"
+             on_auth_error: {auth}, retry_budget: {{floor: {floor}}}, {times}}}"
         );
         World { services, tactic, within, affinity, policy, max_hops, program }
     }
@@ -140,6 +150,8 @@ proptest! {
     fn every_request_of_every_program_obeys_the_rules(world in world(), seed in 0_u64..1000) {
         let text = world.text();
         let report = run(&text, seed);
+        // Nothing is expected here, so only a broken invariant can fail.
+        prop_assert_eq!(report.failures(), []);
         for request in report.trace().requests() {
             obeys(&world, request)?;
         }

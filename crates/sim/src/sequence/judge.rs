@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_core::time::Millis;
+
 use super::{
     file::ExpectFile,
     run::Run,
@@ -19,6 +21,7 @@ pub(super) fn judge(expect: &ExpectFile, run: &Run) -> Vec<Failure> {
     judge.pins(expect);
     judge.states(expect);
     judge.first_attempts(expect);
+    judge.invariants();
     judge.failures
 }
 
@@ -126,6 +129,16 @@ impl Judge<'_> {
             self.check(got == Some(wanted), &format!("health {id}"), || {
                 let got = got.map_or("unknown", |word| word.word());
                 format!("health: at the end, `{id}`: wanted {}, got {got}", wanted.word())
+            });
+        }
+    }
+
+    /// A core that breaks an invariant fails every scenario that shows it.
+    fn invariants(&mut self) {
+        for it in &self.run.violations {
+            self.check(false, it.invariant, || {
+                let at = tidegate_config::duration::written(Millis(it.at.0));
+                format!("invariant {} broken at {at}: {}", it.invariant, it.sentence)
             });
         }
     }

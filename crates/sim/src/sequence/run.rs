@@ -2,14 +2,15 @@
 //!
 //! The fake clock starts at 0 and moves only at an advance; a request takes no time. Each request
 //! walks the core's own plan, and the world's script says how each attempt ends. No rule about
-//! health or routing is repeated here.
+//! health or routing is repeated here; the auditor watches that the core keeps its invariants.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use tidegate_core::{
     core::Core,
-    plan::{Ask, Step},
+    permit::Permit,
+    plan::{Ask, Plan, Step},
     route::Route,
     time::{Millis, Now},
     transition::Notes,
@@ -20,9 +21,12 @@ use super::{
     file::StepFile,
     settings::settings,
     trace::{BreakerWord, HealthWord, OutcomeWord, RequestTrace, StepTrace},
-    world::{Script, play},
+    world::{Behaviour, Reach, Script},
 };
-use crate::rng::Rng;
+use crate::{
+    audit::{Auditor, Chosen, Violation},
+    rng::Rng,
+};
 
 /// How long a `seed_pin` lives.
 const SEED_PIN_FOR: Millis = Millis::minutes(60);
@@ -35,11 +39,14 @@ pub(super) struct Run {
     pub(super) health: IndexMap<Arc<str>, HealthWord>,
     /// Where the last request's session is pinned at the end of the program; empty: nowhere.
     pub(super) last_pin: Arc<str>,
+    /// Invariants that the core broke: always none, unless it has a bug.
+    pub(super) violations: Vec<Violation>,
 }
 
 /// Runs the whole program.
 pub(super) fn run(sequence: &Sequence, seed: u64) -> Run {
-    let core = Core::new(&settings(sequence), seed);
+    let settings = settings(sequence);
+    let core = Core::new(&settings, seed);
     let Some(route) = core.routes().first().map(Arc::clone) else {
         unreachable!("the settings of a sequence hold one route");
     };
@@ -50,6 +57,7 @@ pub(super) fn run(sequence: &Sequence, seed: u64) -> Run {
         scripts: sequence.scripts.clone(),
         rng: Rng::new(seed),
         notes: Notes::default(),
+        auditor: Auditor::new(&settings, 0),
         now: Now::ZERO,
     };
     stage.seed_pin();
@@ -57,7 +65,9 @@ pub(super) fn run(sequence: &Sequence, seed: u64) -> Run {
     let last_session = super::trace::requests(&steps).last().map(|it| it.session.clone());
     let last_pin = stage.pin_of(&last_session.unwrap_or_default());
     let (breakers, health) = stage.states();
-    Run { steps, breakers, health, last_pin }
+    stage.auditor.at_end(stage.now, &stage.core);
+    let violations = stage.auditor.violations().to_vec();
+    Run { steps, breakers, health, last_pin, violations }
 }
 
 struct Stage<'a> {
@@ -67,6 +77,7 @@ struct Stage<'a> {
     scripts: Vec<Script>,
     rng: Rng,
     notes: Notes,
+    auditor: Auditor,
     now: Now,
 }
 
@@ -92,17 +103,15 @@ impl Stage<'_> {
     fn request(&mut self, session: &str) -> RequestTrace {
         let ask = Ask { session, is_stream: true, ..Ask::default() };
         let mut plan = self.core.begin(&self.route, self.now, &ask);
+        self.auditor.on_request(self.now);
         let finish = loop {
+            let pin_before = self.pinned(session);
             match plan.next(self.now, self.rng.draw(), &mut self.notes) {
                 Step::Finish(finish) => break finish,
-                Step::Attempt(mut permit) => {
-                    let behaviour = self.behaviour_of(permit.backend().id());
-                    let outcome = play(self.now, behaviour, &mut permit, &mut self.notes);
-                    plan.report(self.now, permit, &outcome, &mut self.notes);
-                }
+                Step::Attempt(permit) => self.attempt(&mut plan, permit, session, pin_before),
             }
         };
-        self.notes.transitions.clear();
+        self.auditor.on_finish(self.now, &plan);
         self.core.check_invariants(self.now);
         let attempts = || plan.attempts().iter();
         let outcomes = || attempts().filter_map(|attempt| attempt.outcome);
@@ -121,7 +130,43 @@ impl Stage<'_> {
         }
     }
 
-    fn behaviour_of(&mut self, id: &str) -> super::world::Behaviour {
+    /// Plays one attempt: head, content and end, as far as the world's script lets it get.
+    fn attempt(
+        &mut self,
+        plan: &mut Plan,
+        mut permit: Permit,
+        session: &str,
+        pin_before: Option<Arc<str>>,
+    ) {
+        let (now, pin_after) = (self.now, self.pinned(session));
+        let mut ticket = self.auditor.on_attempt(&Chosen {
+            now,
+            plan,
+            reads: &self.notes.reads,
+            pin_before: pin_before.as_ref(),
+            pin_after: pin_after.as_ref(),
+        });
+        let behaviour = self.behaviour_of(permit.backend().id());
+        let notes = &mut self.notes;
+        notes.transitions.clear();
+        if behaviour.reach() >= Reach::Head {
+            permit.head(now, notes);
+            self.auditor.on_head(now, &mut ticket, &notes.transitions);
+            notes.transitions.clear();
+        }
+        if behaviour.reach() >= Reach::Content {
+            permit.content(now, behaviour.latency, notes);
+            self.auditor.on_content(now, &mut ticket, &notes.transitions);
+            notes.transitions.clear();
+        }
+        plan.report(now, permit, &behaviour.outcome(), notes);
+        if let Some(attempt) = plan.attempts().iter().last() {
+            self.auditor.on_report(now, ticket, attempt, &notes.transitions);
+        }
+        notes.transitions.clear();
+    }
+
+    fn behaviour_of(&mut self, id: &str) -> Behaviour {
         let index = self.sequence.services.iter().position(|service| &*service.id == id);
         let index = index.expect("the core knows only the sequence's services");
         self.scripts[index].call()
@@ -131,10 +176,15 @@ impl Stage<'_> {
         self.sequence.affinity_secs > 0 && !session.is_empty()
     }
 
+    /// Where a session is pinned.
+    fn pinned(&self, session: &str) -> Option<Arc<str>> {
+        let pinned = self.core.pinned(&self.route, self.now, "", session);
+        pinned.filter(|_| self.has_affinity(session)).map(Arc::clone)
+    }
+
     /// Where a session is pinned; empty: nowhere.
     fn pin_of(&self, session: &str) -> Arc<str> {
-        let pinned = self.core.pinned(&self.route, self.now, "", session);
-        pinned.filter(|_| self.has_affinity(session)).map_or_else(|| "".into(), Arc::clone)
+        self.pinned(session).unwrap_or_else(|| "".into())
     }
 
     /// Breaker and health of every service, in file order.

@@ -9,9 +9,7 @@
 
 use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
-    permit::Permit,
-    time::{Millis, Now},
-    transition::Notes,
+    time::Millis,
 };
 
 use super::file::{ErrorWord, OnExhaust};
@@ -83,31 +81,43 @@ impl Script {
     }
 }
 
-/// Plays one attempt of a streaming request: tells the permit of head and content as they come,
-/// and returns how it ended.
-pub(super) fn play(
-    now: Now,
-    behaviour: Behaviour,
-    permit: &mut Permit,
-    notes: &mut Notes,
-) -> Outcome {
-    match behaviour.ending {
-        Ending::Status { status, retry_after } => {
-            permit.head(now, notes);
-            let outcome = Outcome { retry_after, ..Outcome::answered(status) };
-            if outcome.kind == OutcomeKind::Success {
-                permit.content(now, behaviour.latency, notes);
+/// How far an answer gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reach {
+    /// Nothing comes.
+    Nothing,
+    /// A response head.
+    Head,
+    /// The first content of a stream.
+    Content,
+}
+
+impl Behaviour {
+    /// How far the answer gets before it ends.
+    pub(super) fn reach(&self) -> Reach {
+        match self.ending {
+            Ending::Status { .. } if self.outcome().kind == OutcomeKind::Success => Reach::Content,
+            Ending::Status { .. } => Reach::Head,
+            Ending::Error(ErrorWord::Truncate) => Reach::Content,
+            Ending::Error(ErrorWord::Connect | ErrorWord::Reset | ErrorWord::Timeout) => {
+                Reach::Nothing
             }
-            outcome
         }
-        Ending::Error(ErrorWord::Connect | ErrorWord::Reset) => {
-            Outcome::unanswered(OutcomeKind::Transport)
-        }
-        Ending::Error(ErrorWord::Timeout) => Outcome::unanswered(OutcomeKind::Timeout),
-        Ending::Error(ErrorWord::Truncate) => {
-            permit.head(now, notes);
-            permit.content(now, behaviour.latency, notes);
-            Outcome { kind: OutcomeKind::Truncated, ..Outcome::answered(200) }
+    }
+
+    /// How the attempt ends, as the core is told.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.ending {
+            Ending::Status { status, retry_after } => {
+                Outcome { retry_after, ..Outcome::answered(status) }
+            }
+            Ending::Error(ErrorWord::Connect | ErrorWord::Reset) => {
+                Outcome::unanswered(OutcomeKind::Transport)
+            }
+            Ending::Error(ErrorWord::Timeout) => Outcome::unanswered(OutcomeKind::Timeout),
+            Ending::Error(ErrorWord::Truncate) => {
+                Outcome { kind: OutcomeKind::Truncated, ..Outcome::answered(200) }
+            }
         }
     }
 }
