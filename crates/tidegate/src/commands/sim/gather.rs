@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tidegate_config::render::{Look, render_all};
+use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
 use tidegate_config::suggest;
 use tidegate_sim::builtin;
@@ -26,12 +27,48 @@ pub(super) fn gather(args: &SimArgs, printer: &Printer) -> Result<Vec<Scenario>,
         let named = which.name.as_deref().or(which.example.as_deref());
         vec![example(named.unwrap_or(DEFAULT), printer)?]
     };
-    if args.config.is_some() && scenarios.iter().any(|it| matches!(it, Scenario::Sequence(_))) {
+    match &args.config {
+        Some(path) => recast(scenarios, path, printer),
+        None => Ok(scenarios),
+    }
+}
+
+/// Timelines with the routes and health settings of a config.
+fn recast(scenarios: Vec<Scenario>, path: &Path, printer: &Printer) -> Result<Vec<Scenario>, Exit> {
+    if scenarios.iter().any(|it| matches!(it, Scenario::Sequence(_))) {
         printer.error("`--config` is for timelines: a sequence has its services in its own file");
-        printer.hint("`tidegate sim --list` shows the examples");
+        printer.hint("`tidegate sim brownout -c FILE` runs a timeline with a config");
         return Err(Exit::Usage);
     }
-    Ok(scenarios)
+    let (source, config, problems) = match read_file(path) {
+        Ok(source) => {
+            let loaded = tidegate_config::load(&source, &ProcessEnvironment);
+            (source, loaded.config, loaded.diagnostics)
+        }
+        Err(problem) => {
+            (Source::new(path.display().to_string(), ""), None, vec![problem.diagnostic()])
+        }
+    };
+    if !problems.is_empty() {
+        printer.talk(&render_all(&source, &problems, look(printer)));
+    }
+    let config = config.ok_or(Exit::Unreadable)?;
+    let cast = |scenario: Scenario| match scenario {
+        Scenario::Timeline(timeline) => {
+            let cast = timeline.with_config(source.name(), &config);
+            cast.map(|timeline| Scenario::Timeline(Box::new(timeline)))
+        }
+        Scenario::Sequence(_) => Ok(scenario),
+    };
+    let cast: Result<Vec<Scenario>, String> = scenarios.into_iter().map(cast).collect();
+    cast.map_err(|message| {
+        printer.error(&format!("`{}`: {message}", source.name()));
+        Exit::Unreadable
+    })
+}
+
+fn look(printer: &Printer) -> Look {
+    Look { color: printer.has_colour(), ascii: printer.is_ascii() }
 }
 
 fn example(name: &str, printer: &Printer) -> Result<Scenario, Exit> {
@@ -66,8 +103,7 @@ fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Scenario>, Exit> {
             }
         };
         if !problems.is_empty() {
-            let look = Look { color: printer.has_colour(), ascii: printer.is_ascii() };
-            texts.push(render_all(&source, &problems, look));
+            texts.push(render_all(&source, &problems, look(printer)));
         }
         scenarios.extend(scenario);
     }

@@ -1,0 +1,101 @@
+//! `tidegate sim` as a user meets it: what goes where, and the exit code.
+//!
+//! What a scenario means and how its report looks is tested in the simulator crate.
+
+mod support;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use support::{Run, program, run};
+
+const HOLDS: &str = "services: [{provider: a, model: x}]\nprogram: [{request: s}]\n\
+                     expect: {final_status: 200}\n";
+const FAILS: &str = "services: [{provider: a, model: x}]\nprogram: [{request: s}]\n\
+                     expect: {final_status: 500}\n";
+const WRONG: &str = "services: [{provider: a, model: x}]\nfaults: {a/y: [500]}\n";
+
+/// A folder with a file of each kind.
+fn folder(test: &str) -> PathBuf {
+    let folder = support::folder(&format!("sim-{test}"));
+    for (name, text) in [("holds.yaml", HOLDS), ("fails.yaml", FAILS), ("wrong.yaml", WRONG)] {
+        fs::write(folder.join(name), text).expect("the build's own folder takes files");
+    }
+    folder
+}
+
+fn sim(folder: &Path, args: &[&str]) -> Run {
+    run(program(folder).arg("sim").args(args))
+}
+
+#[test]
+fn without_arguments_the_cascade_story_is_told_and_the_others_are_mentioned() {
+    let run = sim(&folder("nothing"), &[]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.stdout.starts_with("LB scenario \"cascade\"  tactic=tier"), "{}", run.stdout);
+    assert!(run.stderr.contains("--list"), "{}", run.stderr);
+}
+
+#[test]
+fn a_failed_expectation_is_1_with_its_sentence_a_replay_line_and_the_trace() {
+    let run = sim(&folder("fails"), &["--file", "fails.yaml", "--seed", "7", "-q"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stdout.contains("a/x ✓200"), "{}", run.stdout);
+    let sentence = "final_status: request 1 (session `s`): wanted 500, got 200";
+    assert!(run.stderr.contains(sentence), "{}", run.stderr);
+    assert!(run.stderr.contains("replay: tidegate sim --file fails.yaml --seed 7"));
+}
+
+#[test]
+fn a_file_with_a_problem_is_3_and_nothing_is_run() {
+    let args =
+        ["--file", "holds.yaml", "--file", "wrong.yaml", "--file", "absent.yaml", "--file", "."];
+    let run = sim(&folder("wrong"), &args);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""));
+    for part in ["wrong.yaml:2:10", "did you mean `a/x`?", "`absent.yaml`", "is a directory"] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn an_unknown_example_is_2_with_a_suggestion() {
+    let run = sim(&folder("unknown"), &["cascad"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert!(run.stderr.contains("did you mean `cascade`?"), "{}", run.stderr);
+}
+
+#[test]
+fn a_config_is_refused_for_a_sequence() {
+    assert_eq!(sim(&folder("config"), &["cascade", "-c", "x.yaml"]).code, Some(2));
+}
+
+#[test]
+fn one_file_is_an_object_and_several_are_an_array_in_their_order() {
+    let folder = folder("json");
+    let json = |args: &[&str]| -> Value {
+        let run = sim(&folder, args);
+        serde_json::from_str(&run.stdout).expect("one JSON document")
+    };
+    assert_eq!(json(&["--file", "holds.yaml", "--json"])["expect"]["passed"], true);
+    let several = json(&["--file", "fails.yaml", "--file", "holds.yaml", "--json"]);
+    assert_eq!((&several[0]["rule"], &several[1]["rule"]), (&"fails".into(), &"holds".into()));
+    assert_eq!(several[0]["expect"]["passed"], false);
+}
+
+#[test]
+fn many_seeds_show_each_distinct_failure_once_and_draw_nothing_into_a_pipe() {
+    let run = sim(&folder("seeds"), &["--file", "fails.yaml", "--seeds", "20"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
+    assert!(run.stdout.starts_with("fails: 20 seeds, 1 distinct failure\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("20 of 20 seeds, first seed 0"), "{}", run.stdout);
+}
+
+#[test]
+fn every_example_is_listed_with_what_it_shows() {
+    let run = sim(&folder("list"), &["--list"]);
+    let cascade = run.stdout.lines().find(|line| line.starts_with("cascade "));
+    assert!(cascade.is_some_and(|line| line.contains("primary fails")), "{}", run.stdout);
+}
