@@ -34,6 +34,8 @@ pub struct Frame<'a> {
     pub extent: Extent,
     /// The event's name.
     pub name: Option<&'a [u8]>,
+    /// The bytes without a byte order mark.
+    text: &'a [u8],
     first_data: Option<&'a [u8]>,
     has_more_data: bool,
 }
@@ -43,18 +45,17 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 impl<'a> Frame<'a> {
     /// Reads the fields. Only the first frame of a stream may open with a byte order mark.
     pub(crate) fn parse(raw: &'a [u8], extent: Extent, is_first: bool) -> Self {
-        let mut frame = Self { raw, extent, name: None, first_data: None, has_more_data: false };
+        let has_bom = is_first && raw.starts_with(BOM);
+        let text = if has_bom { &raw[BOM.len()..] } else { raw };
+        let (first_data, has_more_data) = (None, false);
+        let mut frame = Self { raw, extent, name: None, text, first_data, has_more_data };
         if matches!(extent, Extent::Middle | Extent::End) {
             return frame;
         }
-        let bom = if is_first && raw.starts_with(BOM) { BOM.len() } else { 0 };
-        for line in lines(&raw[bom..]) {
+        for line in lines(text) {
             if let Some(data) = field(line, b"data") {
                 frame.has_more_data = frame.first_data.is_some();
                 frame.first_data.get_or_insert(data);
-                if frame.has_more_data {
-                    continue;
-                }
             } else if let Some(name) = field(line, b"event") {
                 frame.name = Some(name);
             }
@@ -69,7 +70,7 @@ impl<'a> Frame<'a> {
         if !self.has_more_data {
             return Some(Cow::Borrowed(first));
         }
-        let all: Vec<&[u8]> = lines(self.raw).filter_map(|line| field(line, b"data")).collect();
+        let all: Vec<&[u8]> = lines(self.text).filter_map(|line| field(line, b"data")).collect();
         Some(Cow::Owned(all.join(&b'\n')))
     }
 }
@@ -113,6 +114,7 @@ mod tests {
         check("event:a\r\ndata:  b\r\n\r\n", Some("a"), Some(" b"));
         check("data: a\rdata: b\rdata\r\r", None, Some("a\nb\n"));
         check("\u{feff}data: a\n\n", None, Some("a"));
+        check("\u{feff}data: a\ndata: b\n\n", None, Some("a\nb"));
         check("id: 1\nretry: 5\n: data: a\ndatax: b\n\n", None, None);
         check("event: a\nevent: b\n\n", Some("b"), None);
         check("data: a\ndata: b\ndata: c\n\n", None, Some("a\nb\nc"));

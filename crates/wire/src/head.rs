@@ -11,7 +11,7 @@
 //! - Session hint, first found: `prompt_cache_key`, `metadata.user_id`, `user`; an empty one says
 //!   nothing. The headers that go before them are the caller's.
 //! - An image is an object in `messages`, `input` or `content` whose `type` is one of
-//!   [`IMAGE_TYPES`], but not inside the arguments of an earlier tool call, which are anybody's
+//!   `IMAGE_TYPES`, but not inside the arguments of an earlier tool call, which are anybody's
 //!   text.
 //! - The length in tokens is a guess: a quarter of the bytes, without inline file data, which
 //!   providers count otherwise. It only has to tell a short request from one that cannot fit.

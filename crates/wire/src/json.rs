@@ -2,8 +2,8 @@
 //!
 //! The hot path needs a few fields of a body and the certainty that the rest is JSON. A tree would
 //! cost an allocation per value; this costs one pass. Callers walk objects and arrays with
-//! [`Scanner::next_key`] and [`Scanner::next_element`] and step over the rest with
-//! [`Scanner::skip_value`].
+//! `Scanner::next_key` and `Scanner::next_element` and step over the rest with
+//! `Scanner::skip_value`.
 //!
 //! Rules:
 //! - What it steps over is checked: grammar, escapes, surrogate pairs, UTF-8, numbers that fit a

@@ -34,15 +34,21 @@ pub struct Watch {
     end: Option<StreamEnd>,
     /// The class of the event whose parts are passing.
     long: EventClass,
+    /// The end of the part before: a count may stand across two parts.
+    tail: Vec<u8>,
     usage: Usage,
 }
+
+/// How much of a part is looked at together with its neighbour: an object of counts has less.
+const TAIL: usize = 1024;
 
 impl Watch {
     /// A stream that has not begun.
     #[must_use]
     pub fn new(dialect: Dialect) -> Self {
         let long = EventClass::Other;
-        Self { dialect, has_content: false, end: None, long, usage: Usage::default() }
+        let (tail, usage) = (Vec::new(), Usage::default());
+        Self { dialect, has_content: false, end: None, long, tail, usage }
     }
 
     /// Takes note of a frame and gives its class; of a later part, that of its event.
@@ -52,7 +58,7 @@ impl Watch {
             Extent::Whole if !self.has_content => self.strict_class(frame),
             Extent::Whole | Extent::Start | Extent::Cut => self.dialect.class(frame),
         };
-        self.usage.see(frame.raw);
+        self.count(frame);
         let is_over = match frame.extent {
             Extent::Whole | Extent::End => true,
             Extent::Cut => is_whole_data(frame),
@@ -96,6 +102,19 @@ impl Watch {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
+    }
+
+    fn count(&mut self, frame: &Frame<'_>) {
+        self.usage.see(frame.raw);
+        if matches!(frame.extent, Extent::Middle | Extent::End) {
+            self.tail.extend_from_slice(&frame.raw[..frame.raw.len().min(TAIL)]);
+            self.usage.see(&self.tail);
+            self.tail.clear();
+        }
+        if matches!(frame.extent, Extent::Start | Extent::Middle) {
+            let start = frame.raw.len().saturating_sub(TAIL);
+            self.tail.extend_from_slice(&frame.raw[start..]);
+        }
     }
 
     fn strict_class(&self, frame: &Frame<'_>) -> EventClass {
@@ -169,6 +188,16 @@ mod tests {
         let (watch, classes) = after(Dialect::OpenAiResponses, &parts);
         assert_eq!(watch.end(), Some(StreamEnd::Complete));
         assert_eq!(classes, [EventClass::Terminator; 3]);
+    }
+
+    #[test]
+    fn usage_is_read_across_two_parts() {
+        let parts = [
+            ("event: response.completed\ndata: {\"usage\":{\"input_to", Extent::Start),
+            ("kens\":7,\"output_tokens\":3}}\n\n", Extent::End),
+        ];
+        let (watch, _) = after(Dialect::OpenAiResponses, &parts);
+        assert_eq!(watch.usage(), Usage { input: 7, output: 3, cached: 0 });
     }
 
     #[test]
