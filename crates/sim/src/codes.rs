@@ -74,8 +74,8 @@ pub static EMPTY_LIST: Code = Code {
 pub static BAD_STATUS: Code = Code {
     id: "TG105",
     title: "not a usable HTTP status",
-    text: "A final HTTP status is a number from 200 to 599. In a fault script 0 stands for 200. For \
-           an attempt without an answer write `error: connect`, `reset` or `timeout` instead.",
+    text: "A final HTTP status is a number from 200 to 599. In a fault script 0 stands for 200. \
+           For an attempt without an answer write `error: connect`, `reset` or `timeout` instead.",
 };
 
 /// A step that is both an answer and a failure.

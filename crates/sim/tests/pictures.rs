@@ -18,7 +18,12 @@ services:
   - { provider: beta, model: two, tier: 4 }
   - { provider: gamma, model: three, tier: 4, inactive: true }
 faults:
-  alpha/one: { steps: [{ status: 500 }, { error: connect }, { error: truncate }, { status: 529, retry_after: 90 }] }
+  alpha/one:
+    steps:
+      - { status: 500 }
+      - { error: connect }
+      - { error: truncate }
+      - { status: 529, retry_after: 90 }
 program:
   - { request: session1 }
   - { request: a-long-session-name }
@@ -89,7 +94,11 @@ legend:   ✓=2xx committed   ✗=non-2xx (buffered/terminal)   →=in-request f
 
 #[test]
 fn a_name_from_a_file_cannot_drive_the_terminal() {
-    let text = "name: \"a\\e[2J\\nb\"\nservices: [{provider: a, model: \"x\\ty\"}]\nprogram: [{request: \"s\\n\"}]\n";
+    let text = r#"
+name: "a\e[2J\nb"
+services: [{provider: a, model: "x\ty"}]
+program: [{request: "s\n"}]
+"#;
     for format in [Format::Graph, Format::Table, Format::Json] {
         let picture = picture(text, format, false);
         assert!(!picture.contains(|c: char| c.is_control() && c != '\n'), "{picture}");

@@ -30,7 +30,8 @@ impl World {
         for (index, (tier, inactive, weight, _)) in self.services.iter().enumerate() {
             writeln!(
                 text,
-                "  - {{provider: p{index}, model: m, tier: {tier}, inactive: {inactive}, weight: {weight}}}"
+                "  - {{provider: p{index}, model: m, tier: {tier}, inactive: {inactive}, \
+                 weight: {weight}}}"
             )
             .expect("memory takes all");
         }
@@ -66,7 +67,8 @@ fn fault() -> impl Strategy<Value = String> {
 
 fn step() -> impl Strategy<Value = String> {
     prop_oneof![
-        4 => prop::sample::select(vec!["''", "s1", "s2"]).prop_map(|it| format!("{{request: {it}}}")),
+        4 => prop::sample::select(vec!["''", "s1", "s2"])
+            .prop_map(|it| format!("{{request: {it}}}")),
         1 => prop::sample::select(vec!["0s", "1ms", "10s", "29999ms", "30s", "61s", "3650d"])
             .prop_map(|it| format!("{{advance: {it}}}")),
     ]
@@ -83,7 +85,10 @@ const TIMES: [&str; 5] = [
 
 prop_compose! {
     fn world()(
-        services in prop::collection::vec((0_u8..3, prop::bool::weighted(0.2), 0_u8..3, fault()), 1..6),
+        services in prop::collection::vec(
+            (0_u8..3, prop::bool::weighted(0.2), 0_u8..3, fault()),
+            1..6
+        ),
         tactic in prop::sample::select(vec!["tier", "random"]),
         within in prop::sample::select(
             vec!["random", "round_robin", "weighted", "least_latency", "least_busy", "retired"]
