@@ -97,6 +97,8 @@ pub(crate) struct Health {
     /// An operator's word: not a candidate until then.
     pub(crate) off: Mark,
     pub(crate) in_flight: AtomicU32,
+    /// Whose turn it is among the keys.
+    pub(crate) next_key: AtomicU32,
     pub(crate) contact: SharedContact,
 }
 
@@ -112,7 +114,6 @@ pub struct Backend {
     pub(crate) abilities: Abilities,
     pub(crate) windows: Windows,
     pub(crate) leases: Leases,
-    pub(crate) next_key: AtomicU32,
 }
 
 /// How long the marks of one backend stand.
@@ -161,6 +162,7 @@ impl Backend {
             exclusion: Mark::default(),
             off: Mark::default(),
             in_flight: AtomicU32::new(0),
+            next_key: AtomicU32::new(0),
             contact: SharedContact::default(),
         };
         Self::with_health(settings, number, Arc::new(health), endpoint, keys)
@@ -191,7 +193,6 @@ impl Backend {
                 first_content: settings.first_content_within,
                 answer: settings.answer_within,
             },
-            next_key: AtomicU32::new(0),
         }
     }
 
@@ -235,25 +236,15 @@ impl Backend {
         if count == 1 {
             return may_use(0).then_some(0);
         }
-        let start = self.next_key.load(Ordering::Relaxed) as usize;
+        let start = self.health.next_key.load(Ordering::Relaxed) as usize;
         let in_turn = (0..count).map(|step| (start + step) % count);
         if let Some(free) =
             in_turn.into_iter().find(|&key| may_use(key) && self.keys[key].is_free(now))
         {
-            self.next_key.store((free as u32 + 1) % count as u32, Ordering::Relaxed);
+            self.health.next_key.store((free as u32 + 1) % count as u32, Ordering::Relaxed);
             return Some(free);
         }
         (0..count).filter(|&key| may_use(key)).min_by_key(|&key| self.keys[key].free_from(now))
-    }
-
-    /// Goes on with the keys' turns where `old` stopped, if the keys are the same.
-    pub(crate) fn continue_turns(&self, old: &Self) {
-        let identities = |backend: &Self| -> Vec<String> {
-            backend.keys.iter().map(|key| key.key.identity.clone()).collect()
-        };
-        if identities(self) == identities(old) {
-            self.next_key.store(old.next_key.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
     }
 
     /// The moment from which nothing stands against it, as far as is known now.

@@ -332,9 +332,7 @@ impl Core {
                 health.cell.with(|guarded| guarded.breaker.set_settings(settings.health.clone()));
                 // Whoever reloads may have mended the model's name.
                 health.exclusion.clear(now);
-                let next = Backend::with_health(settings, number, health, endpoint, keys);
-                next.continue_turns(old);
-                next
+                Backend::with_health(settings, number, health, endpoint, keys)
             }
         };
         Arc::new(backend)

@@ -63,6 +63,8 @@ pub struct Plan {
     needs: Needs,
     is_stream: bool,
     began: Now,
+    /// When the budget counted it: at its first choice.
+    counted_at: Now,
     deadline: Now,
     log: AttemptLog,
     next_key_of: Option<u16>,
@@ -79,6 +81,7 @@ impl Plan {
             needs: ask.needs,
             is_stream: ask.is_stream,
             began: now,
+            counted_at: now,
             deadline: now.after(within),
             log: AttemptLog::default(),
             next_key_of: None,
@@ -221,9 +224,10 @@ impl Plan {
     }
 
     /// Deadline, hop limit, candidates, budget: in this order.
-    fn may_go_on(&self, now: Now, notes: &Notes) -> Result<(), End> {
+    fn may_go_on(&mut self, now: Now, notes: &Notes) -> Result<(), End> {
         let hop = self.log.len();
         if hop == 0 {
+            self.counted_at = now;
             self.route.budget.count_request(now);
         }
         if now.reached(self.deadline) {
@@ -237,7 +241,7 @@ impl Plan {
         }
         let is_clear = || lowest_rank(&notes.reads).is_some_and(Rank::is_clear);
         let is_free = hop == 0 || (hop == 1 && is_clear());
-        if !is_free && !self.route.budget.allow_hop(now, self.began) {
+        if !is_free && !self.route.budget.allow_hop(now, self.counted_at) {
             return Err(End::BudgetSpent);
         }
         Ok(())

@@ -100,7 +100,7 @@ pub struct Route {
     pub(crate) on_auth_error: OnAuthError,
     pub(crate) budget: Arc<Budget>,
     /// For each tier: the candidate index from which `round_robin` looks next.
-    cursors: Vec<AtomicU32>,
+    cursors: Arc<[AtomicU32]>,
 }
 
 /// A route holds at most this many members: candidates are numbered in sixteen bits.
@@ -144,9 +144,7 @@ impl Route {
             route.candidates.iter().map(|it| (it.tier, it.backend.number)).collect()
         };
         if members(self) == members(old) {
-            for (cursor, old) in self.cursors.iter().zip(&old.cursors) {
-                cursor.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
+            self.cursors = Arc::clone(&old.cursors);
         }
     }
 
