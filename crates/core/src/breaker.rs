@@ -379,8 +379,9 @@ impl Breaker {
         if pass.is_trial() {
             return Some(self.reopen(now, now, OpenCause::TrialFailed));
         }
-        if after_content {
-            // Content had come, whether or not anybody reported it.
+        if after_content && !pass.has_content {
+            // Content had come though nobody reported it. Where somebody did, it ended the streak
+            // when it came, and failures since then still count.
             self.before_content.clear();
         }
         self.samples.add(now, true);

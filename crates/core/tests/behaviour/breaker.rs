@@ -79,6 +79,18 @@ fn a_truncated_answer_ends_the_streak_before_content_even_if_nobody_reported_the
 }
 
 #[test]
+fn an_answer_that_breaks_leaves_the_failures_that_came_after_its_content() {
+    let mut bed = Bed::of(&["a"]);
+    let mut stream = bed.take("a");
+    bed.content(&mut stream);
+    bed.hit("a", status(500));
+    bed.hit("a", status(500));
+    bed.report(stream, ended(OutcomeKind::Truncated));
+    bed.hit("a", status(500));
+    assert_eq!(last_opening(&bed).2, OpenCause::ConsecutiveFailures(3));
+}
+
+#[test]
 fn a_strike_is_forgotten_when_it_is_ten_minutes_old() {
     let mut bed = Bed::of(&["a"]);
     bed.hit("a", status(500));

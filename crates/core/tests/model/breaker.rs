@@ -160,6 +160,9 @@ impl Breaker {
             self.open(now, now, reopens);
             return;
         }
+        if after_content && !ticket.has_content {
+            self.past.push((now, Happened::GotContent));
+        }
         let failed = if after_content {
             Happened::FailedAfterContent
         } else {
@@ -252,7 +255,7 @@ impl Breaker {
         let (enders, strikes): (&[Happened], &[Happened]) = if is_after {
             (&[Succeeded, ProbePassed], &[FailedAfterContent])
         } else {
-            let enders = &[FailedAfterContent, GotContent, Succeeded, ProbePassed];
+            let enders = &[GotContent, Succeeded, ProbePassed];
             (enders, &[FailedBeforeContent, ProbeFailed])
         };
         let memory = self.health.strike_memory;
