@@ -32,7 +32,10 @@ static SEQUENCES: &[Builtin] = examples!("sequence":
 );
 
 /// The timelines, in the order they are listed.
-static TIMELINES: &[Builtin] = examples!("timeline":);
+static TIMELINES: &[Builtin] = examples!("timeline":
+    "brownout", "hard-outage", "429-storm", "total-loss", "recovery-herd", "metastable", "gray",
+    "long-soak", "least-latency", "least-busy", "weighted", "round-robin",
+);
 
 /// Every example, in the order they are listed.
 pub fn all() -> impl Iterator<Item = &'static Builtin> + Clone {

@@ -57,7 +57,11 @@ impl Desk<'_> {
     /// The index of a name, or a problem with the nearest name that exists.
     pub(super) fn backend(&mut self, path: &KeyPath, id: &str, known: &[String]) -> Option<usize> {
         let found = known.iter().position(|name| name == id);
-        if found.is_none() {
+        // One that is written but could not be read has its own problem.
+        let scripts = KeyPath::from("backends");
+        let is_elsewhere = path.parent() != scripts;
+        let is_written = is_elsewhere && self.document.keys_at(&scripts).any(|name| name == id);
+        if found.is_none() && !is_written {
             let names = known.iter().map(String::as_str);
             let message = format!("`{path}`: no backend is called {}", quoted(id));
             let diagnostic = Diagnostic::error(&codes::UNKNOWN_BACKEND, message)

@@ -44,8 +44,11 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
         Want::OpensAtMost { backend, max } => {
             let count = tally.backends[backend].opens;
             let at = tally.backends[backend].last_open;
-            let wanted = format!("{} opens at most {max} times", id(backend));
-            let verdict = plain(wanted, format!("{count} times"), count <= max);
+            let wanted = match max {
+                0 => format!("{} never opens", id(backend)),
+                max => format!("{} opens at most {}", id(backend), times(max)),
+            };
+            let verdict = plain(wanted, times(count), count <= max);
             Verdict { look_at: at.zip(at), ..verdict }
         }
         Want::Closes { backend, span } => closes(plot, tally, backend, span),
@@ -70,12 +73,12 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
         Want::WaitP95 { max } => {
             let found = tally.waits.quantile(0.95);
             let wanted = format!("19 of 20 clients wait ≤ {}", written(max));
-            plain(wanted, written(found), found <= max)
+            plain(wanted, short(found), found <= max)
         }
         Want::WaitMax { max } => {
             let (found, at) = (tally.waits.max, tally.waits.max_at);
             let wanted = format!("no client waits > {}", written(max));
-            let got = format!("{}, at {}", written(found), seconds(at));
+            let got = format!("{}, at {}", short(found), seconds(at));
             let from = Now(at.0.saturating_sub(found.0));
             Verdict { look_at: Some((from, at)), ..plain(wanted, got, found <= max) }
         }
@@ -86,6 +89,14 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
             let wanted = format!("{} is healthy at the end", id(backend));
             Verdict { look_at: Some((end, end)), ..plain(wanted, got.to_owned(), holds) }
         }
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
     }
 }
 
@@ -140,9 +151,21 @@ fn edge(span: Span) -> Option<Now> {
 }
 
 fn when(span: Span) -> String {
-    let after = (span.after > Now::ZERO).then(|| format!(" from {} on", moment(span.after)));
-    let before = edge(span).map(|at| format!(" before {}", moment(at)));
-    [after, before].into_iter().flatten().collect()
+    match (span.after > Now::ZERO, edge(span)) {
+        (true, Some(before)) => format!(" between {} and {}", moment(span.after), moment(before)),
+        (true, None) => format!(" after {}", moment(span.after)),
+        (false, Some(before)) => format!(" before {}", moment(before)),
+        (false, None) => String::new(),
+    }
+}
+
+/// A span of time as a reader says it: `455ms`, `3.5s`, `1m30s`.
+pub(super) fn short(span: Millis) -> String {
+    match span.0 {
+        ms @ ..1000 => format!("{ms}ms"),
+        ms @ 1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
+        ms => written(Millis(ms / 1000 * 1000)),
+    }
 }
 
 /// A share in percent, as precise as a reader cares for.

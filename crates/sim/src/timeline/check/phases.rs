@@ -31,7 +31,7 @@ pub(super) fn scripts(
     desk: &mut Desk<'_>,
 ) -> IndexMap<String, Script> {
     let here = KeyPath::from("backends");
-    if backends.is_empty() {
+    if desk.document.keys_at(&here).next().is_none() {
         let message = "`backends`: a timeline needs at least one backend";
         desk.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
     }

@@ -8,7 +8,7 @@ use crate::{
     lanes::{Glyphs, Lane, Mark, Picture},
     scenario::RenderOptions,
     timeline::{
-        judge::{percent, seconds},
+        judge::{percent, seconds, short},
         tally::Tally,
         trace::TraceEntry,
     },
@@ -153,8 +153,8 @@ fn counters(tally: &Tally, width: usize) -> Vec<String> {
         format!("ok {}", percent(ok)),
         format!("hops {}", grouped(tally.hops)),
         format!("client-visible failures {}", grouped(tally.failures.count)),
-        format!("p95 wait {}", written(tally.waits.quantile(0.95))),
-        format!("worst wait {}", written(tally.waits.max)),
+        format!("p95 wait {}", short(tally.waits.quantile(0.95))),
+        format!("worst wait {}", short(tally.waits.max)),
     ];
     let mut rare = |count: u64, what: &str| {
         if count > 0 {
