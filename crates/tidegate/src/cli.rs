@@ -11,11 +11,12 @@ use std::io::{IsTerminal, stdout};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{check, completions, explain, help, schema, sim};
+use crate::commands::{check, completions, explain, help, schema, serve, sim};
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
 Examples:
+  tidegate serve                  the gateway; without a config file, its demo
   tidegate sim                    watch one outage, request by request
   tidegate check tidegate.yaml    every problem of a config file at once
   tidegate explain TG011          what a diagnostic means
@@ -47,6 +48,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Is this config sound?
     Check(check::CheckArgs),
+    /// Serve until told to stop
+    Serve(serve::ServeArgs),
     /// What would happen in this outage?
     Sim(sim::SimArgs),
     /// Why? What does this diagnostic mean?

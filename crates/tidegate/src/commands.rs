@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod sim;
 
 use crate::cli::Command;
@@ -18,6 +19,7 @@ use crate::printer::Printer;
 pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
     match command {
         Command::Check(args) => check::run(args, printer),
+        Command::Serve(args) => serve::run(args, printer),
         Command::Sim(args) => sim::run(args, printer),
         Command::Explain(args) => explain::run(args, printer),
         Command::Schema(args) => schema::run(args, printer),

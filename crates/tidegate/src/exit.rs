@@ -12,6 +12,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
+
 /// How a run of the binary ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -127,13 +130,21 @@ fn bug_text(payload: &(dyn Any + Send), place: &str) -> String {
 /// Makes the first Ctrl-C end the process with code 130. Where signals cannot be caught the
 /// system's own way of ending a process stays in force, so a failure here is no error.
 pub(crate) fn end_when_interrupted() {
+    end_at(&[SIGINT]);
+}
+
+/// Makes the next Ctrl-C or SIGTERM end the process at once: somebody does not want to wait for
+/// what is under way.
+pub(crate) fn end_when_asked_again() {
+    end_at(&[SIGINT, SIGTERM]);
+}
+
+fn end_at(signals: &[i32]) {
     let at_once = Arc::new(AtomicBool::new(true));
     let code = i32::from(Exit::Interrupted.code());
-    drop(signal_hook::flag::register_conditional_shutdown(
-        signal_hook::consts::SIGINT,
-        code,
-        at_once,
-    ));
+    for signal in signals {
+        drop(register_conditional_shutdown(*signal, code, Arc::clone(&at_once)));
+    }
 }
 
 #[cfg(test)]

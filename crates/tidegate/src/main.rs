@@ -20,12 +20,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
-    exit::end_when_interrupted();
     let report = |text: &str| Printer::plain().talk(text);
     exit::catch_bug(run, report).into()
 }
@@ -34,6 +33,10 @@ fn main() -> ExitCode {
 fn run() -> Exit {
     match Cli::try_parse() {
         Ok(cli) => {
+            // A gateway has requests to finish first: `serve` listens to signals itself.
+            if !matches!(cli.command, Command::Serve(_)) {
+                exit::end_when_interrupted();
+            }
             let printer = cli.look.printer();
             printer.exit(commands::run(&cli.command, &printer))
         }

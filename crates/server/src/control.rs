@@ -1,0 +1,48 @@
+//! The thread beside the data plane: admin listener, probes, and a sweep of old pins.
+
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_config::secret::Environment;
+use tokio::sync::watch;
+
+use crate::{
+    admin,
+    gateway::{Gateway, Worker},
+    probe::Probes,
+    task,
+    worker::{Phase, reached},
+};
+
+/// Expired pins are dropped when they are met, and the others this often.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+pub(crate) async fn run(
+    gateway: Arc<Gateway>,
+    listener: TcpListener,
+    environment: Arc<dyn Environment + Send + Sync>,
+    phase: watch::Receiver<Phase>,
+) {
+    let worker = Rc::new(Worker::new(Arc::clone(&gateway)));
+    let probes = Probes::start(&worker);
+    task::spawn("sweep", sweep(Arc::clone(&gateway)));
+    tokio::select! {
+        result = admin::serve(Rc::clone(&worker), listener, environment) => {
+            if let Err(error) = result {
+                tracing::error!(%error, "the admin listener ended");
+            }
+            reached(phase.clone(), Phase::Draining).await;
+        }
+        () = reached(phase.clone(), Phase::Draining) => {}
+    }
+    probes.stop();
+}
+
+async fn sweep(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        gateway.live.load().core.sweep(gateway.now());
+    }
+}

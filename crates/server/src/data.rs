@@ -1,0 +1,103 @@
+//! The data plane: what a client's request meets, in order.
+//!
+//! [`guard`] refuses what is not safe to look at, the paths below are told apart here, and a
+//! request that names a model goes to [`forward`], which is the life of a request.
+
+mod answer;
+mod attempt;
+mod body;
+mod classified;
+mod forward;
+mod guard;
+mod headers;
+mod inbound;
+mod journey;
+mod passage;
+mod request;
+pub(crate) mod status;
+mod timers;
+
+use std::rc::Rc;
+
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tidegate_wire::{
+    dialect::Dialect,
+    error_body::{OwnError, OwnErrorKind},
+};
+
+pub(crate) use self::body::ClientBody;
+pub(crate) use self::guard::{Refusal, check as check_request};
+use self::inbound::Inbound;
+pub(crate) use self::inbound::read_body;
+use crate::{gateway::Worker, rng};
+
+/// Answers one request.
+pub(crate) async fn answer(
+    worker: &Rc<Worker>,
+    request: Request<Incoming>,
+) -> Response<ClientBody> {
+    let live = worker.gateway.live.load_full();
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    let dialect = Dialect::of_path(&path);
+    let id = format!("req_{:016x}{:016x}", rng::draw(), rng::draw());
+    let fail = |kind, message: &str| answer::own(dialect, &id, OwnError::new(kind, message));
+
+    if let Err((status, message)) =
+        guard::check(worker.gateway.address, &head.method, &head.uri, &head.headers)
+    {
+        let mut response = fail(kind_of(status), message);
+        // Whatever follows on this connection cannot be trusted to begin where it seems to.
+        if status == StatusCode::BAD_REQUEST {
+            response
+                .headers_mut()
+                .insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+        }
+        return response;
+    }
+    match (&head.method, path.as_str()) {
+        (&Method::GET, "/health") => {
+            return answer::with(StatusCode::OK, Default::default(), ClientBody::empty());
+        }
+        (&Method::GET, "/ready") => {
+            let (status, body) = status::ready(&live, worker.gateway.now());
+            return answer::json(status, body);
+        }
+        _ => {}
+    }
+    let Some(caller) = live.callers.who(&head.headers) else {
+        return fail(OwnErrorKind::InvalidApiKey, "this key is not known here");
+    };
+    if head.method == Method::GET {
+        let gateway = &worker.gateway;
+        return match status::get(&live, &gateway.clock, &path, &head.headers, &caller) {
+            Some((status, body)) => answer::json(status, body),
+            None => fail(OwnErrorKind::NotFound, "there is nothing at this path"),
+        };
+    }
+    if head.method != Method::POST {
+        return fail(OwnErrorKind::MethodNotAllowed, "this path takes POST or GET");
+    }
+    if !path.starts_with("/v1/") {
+        return fail(OwnErrorKind::NotFound, "there is nothing at this path");
+    }
+    let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
+        Ok(body) => body,
+        Err((status, message)) => return fail(kind_of(status), message),
+    };
+    let query = head.uri.query().map(str::to_owned);
+    let inbound = Inbound { id, path, query, headers: head.headers, body, caller };
+    forward::forward(worker, &live, inbound).await
+}
+
+fn kind_of(status: StatusCode) -> OwnErrorKind {
+    match status {
+        StatusCode::FORBIDDEN => OwnErrorKind::PermissionDenied,
+        StatusCode::NOT_FOUND => OwnErrorKind::NotFound,
+        StatusCode::PAYLOAD_TOO_LARGE => OwnErrorKind::BodyTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => OwnErrorKind::UnsupportedMediaType,
+        StatusCode::REQUEST_TIMEOUT => OwnErrorKind::Timeout,
+        _ => OwnErrorKind::InvalidRequest,
+    }
+}

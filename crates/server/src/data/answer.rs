@@ -1,0 +1,153 @@
+//! Answers of our own, and what is added to everybody's.
+//!
+//! Every answer carries `x-tidegate-request-id`; one that a target had a part in also
+//! `x-tidegate-resolved` and `x-tidegate-attempts`. A final error tells the official SDKs not to
+//! retry what was retried here already, and when to come back if that is known.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use tidegate_core::attempt::{End, Finish};
+use tidegate_wire::{
+    dialect::Dialect,
+    error_body::{AttemptLine, OwnError, OwnErrorKind},
+};
+
+use super::{body::ClientBody, journey::Journey};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-tidegate-request-id");
+const RESOLVED: HeaderName = HeaderName::from_static("x-tidegate-resolved");
+const ATTEMPTS: HeaderName = HeaderName::from_static("x-tidegate-attempts");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// An answer.
+pub(crate) fn with(
+    status: StatusCode,
+    headers: HeaderMap,
+    body: ClientBody,
+) -> Response<ClientBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// JSON of our own.
+pub(crate) fn json(status: StatusCode, body: Bytes) -> Response<ClientBody> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    with(status, headers, body.into())
+}
+
+/// An error of our own, in the client's dialect.
+pub(crate) fn own(dialect: Dialect, id: &str, error: OwnError<'_>) -> Response<ClientBody> {
+    let error = OwnError { request_id: Some(id), ..error };
+    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(status, error.body(dialect));
+    if let Ok(value) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// The end of a journey that no target answered.
+pub(crate) fn failure(
+    journey: &Journey,
+    finish: &Finish,
+    dialect: Dialect,
+    id: &str,
+) -> Response<ClientBody> {
+    let attempts: Vec<AttemptLine<'_>> = journey
+        .tries
+        .iter()
+        .map(|it| AttemptLine {
+            target: &it.target,
+            outcome: it.outcome,
+            status: it.status,
+            ms: it.took,
+            detail: it.detail,
+        })
+        .collect();
+    let (kind, message) = match (finish.end, finish.status) {
+        (End::NothingAble, _) => {
+            (OwnErrorKind::MissingAbility, "no target of this route can do what the request needs")
+        }
+        (End::Cancelled | End::Deadline, _) => {
+            (OwnErrorKind::Timeout, "the request's deadline came before an answer")
+        }
+        (_, 502) => {
+            (OwnErrorKind::BadGateway, "the last target answered with what cannot be relayed")
+        }
+        (End::BudgetSpent, _) => (
+            OwnErrorKind::NoHealthyBackend,
+            "no backend answered, and this route's budget of hops is spent",
+        ),
+        _ if attempts.is_empty() => {
+            (OwnErrorKind::NoHealthyBackend, "this route has no target that can be asked")
+        }
+        _ => (OwnErrorKind::NoHealthyBackend, "every target of this route failed"),
+    };
+    own(dialect, id, OwnError { attempts: &attempts, ..OwnError::new(kind, message) })
+}
+
+/// Says who answered, and after how many attempts.
+pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(name, value);
+        }
+    };
+    set(REQUEST_ID, id);
+    if let Some(resolved) = journey.resolved() {
+        set(RESOLVED, &resolved);
+    }
+    set(ATTEMPTS, &journey.attempts().to_string());
+}
+
+/// Tells an SDK not to try again what was tried here, and when it may.
+pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey) {
+    headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    if !headers.contains_key(header::RETRY_AFTER)
+        && let Some(wait) = journey.re_entry()
+    {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.0.div_ceil(1000).max(1)));
+    }
+}
+
+/// A provider's words without our key in them, should it echo what it was sent (S2).
+pub(crate) fn masked(
+    body: Bytes,
+    credentials: &[Option<(HeaderName, HeaderValue)>],
+    key: usize,
+) -> Bytes {
+    let Some((_, value)) = credentials.get(key).and_then(Option::as_ref) else { return body };
+    let secret = value.as_bytes();
+    let secret = secret.strip_prefix(b"Bearer ").unwrap_or(secret);
+    // A key of a few characters could be any word; replacing it would garble the error.
+    if secret.len() < 8 || memchr::memmem::find(&body, secret).is_none() {
+        return body;
+    }
+    let mut clean = Vec::with_capacity(body.len());
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(&body, secret) {
+        clean.extend_from_slice(&body[from..at]);
+        clean.extend_from_slice(b"***");
+        from = at + secret.len();
+    }
+    clean.extend_from_slice(&body[from..]);
+    clean.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s2_a_key_that_a_provider_echoes_is_masked() {
+        let value = HeaderValue::from_static("Bearer sk-canary-1234");
+        let credentials = [Some((header::AUTHORIZATION, value))];
+        let body = Bytes::from("bad key sk-canary-1234, again: Bearer sk-canary-1234!");
+        let clean = masked(body, &credentials, 0);
+        assert_eq!(clean, "bad key ***, again: Bearer ***!");
+        assert_eq!(masked(Bytes::from("fine"), &credentials, 0), "fine");
+    }
+}

@@ -1,0 +1,401 @@
+//! One attempt, up to the moment of commitment: send, watch, judge.
+//!
+//! Until the first content of a stream, or the whole of a short answer, nothing is released: what
+//! goes wrong before that is a failure of this attempt only, and the request can go elsewhere.
+//!
+//! Rules kept here:
+//! - Frames that only announce are held, as they came, until the first content (BEHAVIOUR 7).
+//! - A connection that was kept may have been closed meanwhile: what certainly was not sent, or
+//!   broke before any answer, goes out once more on a fresh one, within the same attempt.
+//! - The limits on waiting are those of `timers.rs`; nothing here waits without one.
+
+use std::collections::VecDeque;
+use std::future::Future;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, header, response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tidegate_core::outcome::{Outcome, OutcomeKind};
+use tidegate_wire::{
+    body::{self, BodyKind},
+    dialect::{Dialect, EventClass},
+    sse::Splitter,
+    usage::Usage,
+    watch::Watch,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    classified,
+    journey::Journey,
+    timers::{Timers, Until},
+};
+use crate::{
+    provider::Target,
+    upstream::{ConnectError, Lease, Pieces, SendError},
+};
+
+/// How far an attempt got.
+pub(crate) enum Opened {
+    /// The whole answer is here, and it is a success.
+    Whole { head: response::Parts, pieces: VecDeque<Bytes>, usage: Option<Usage> },
+    /// There is content to release; the rest follows.
+    Passing(Box<Opening>),
+    /// It failed before anything was released.
+    Failed(Failure),
+}
+
+/// An answer that has begun.
+pub(crate) struct Opening {
+    pub(crate) head: response::Parts,
+    pub(crate) held: VecDeque<Bytes>,
+    pub(crate) rest: Incoming,
+    pub(crate) lease: Lease,
+    pub(crate) timers: Timers,
+    /// `None` for a body that is not a stream of events.
+    pub(crate) events: Option<(Splitter, Watch)>,
+}
+
+/// A failed attempt: how it ended, and what the provider said, if it said anything.
+pub(crate) struct Failure {
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: &'static str,
+    pub(crate) said: Option<(StatusCode, HeaderMap, Bytes)>,
+}
+
+impl Failure {
+    fn unanswered(kind: OutcomeKind, detail: &'static str) -> Self {
+        Self { outcome: Outcome::unanswered(kind), detail, said: None }
+    }
+}
+
+/// How much of an error's body is read: enough for any error a provider means to be read.
+const ERROR_BODY_MAX: usize = 1024 * 1024;
+
+/// What an attempt needs to know of its request.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) dialect: Dialect,
+    pub(crate) is_stream: bool,
+    /// How much may be held before the first content.
+    pub(crate) hold_max: usize,
+    /// How much of an answer that does not stream is held.
+    pub(crate) answer_max: usize,
+    /// How long one event may be.
+    pub(crate) event_max: usize,
+}
+
+/// Makes the attempt that the journey has a permit for.
+pub(crate) async fn open(
+    journey: &mut Journey,
+    target: &Target,
+    request: Request<Pieces>,
+    wanted: Wanted,
+) -> Opened {
+    let mut timers = Timers::new(target.timeouts, journey.worker.gateway.now(), journey.deadline());
+    let sent = send(journey, target, request, &mut timers, wanted.is_stream).await;
+    let (response, lease) = match sent {
+        Ok(sent) => sent,
+        Err(failure) => return Opened::Failed(failure),
+    };
+    journey.head();
+    let (head, rest) = response.into_parts();
+    if !head.status.is_success() {
+        return Opened::Failed(refused(journey, target, head, rest, lease, &timers).await);
+    }
+    let content_type = head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
+    let is_events = content_type.is_some_and(|it| it.starts_with(b"text/event-stream"));
+    let opening = Opening {
+        head,
+        held: VecDeque::new(),
+        rest,
+        lease,
+        timers,
+        events: is_events.then(|| (Splitter::new(wanted.event_max), Watch::new(wanted.dialect))),
+    };
+    if is_events {
+        opening.hold_to_first_content(journey, target, wanted).await
+    } else {
+        opening.hold_to_whole_answer(journey, target, wanted).await
+    }
+}
+
+/// Waits for something until a limit.
+async fn within<T>(until: Until, future: impl Future<Output = T>) -> Result<T, Until> {
+    timeout_at(until.at, future).await.map_err(|_| until)
+}
+
+async fn send(
+    journey: &Journey,
+    target: &Target,
+    request: Request<Pieces>,
+    timers: &mut Timers,
+    is_stream: bool,
+) -> Result<(Response<Incoming>, Lease), Failure> {
+    let pool = &journey.worker.pool;
+    let provider = &target.provider;
+    // Bodies are a few shared slices: keeping one for a second go costs nothing.
+    let spare = request.clone();
+    let mut request = request;
+    for is_second in [false, true] {
+        let kept = if is_second { None } else { pool.kept(&provider.name) };
+        let mut lease = match kept {
+            Some(lease) => lease,
+            None => connect(journey, target, timers).await?,
+        };
+        timers.sent();
+        let until = if is_stream { timers.first_content() } else { timers.answer() };
+        match within(until, lease.send(request)).await {
+            Err(until) => {
+                let (outcome, detail) = timers.outcome(until.limit, None);
+                return Err(Failure { outcome, detail, said: None });
+            }
+            Ok(Ok(response)) => return Ok((response, lease)),
+            Ok(Err(SendError::NotSent(unsent))) if lease.is_reused => request = *unsent,
+            Ok(Err(SendError::Broken(error)))
+                if lease.is_reused && (error.is_incomplete_message() || error.is_closed()) =>
+            {
+                request = spare.clone();
+            }
+            Ok(Err(SendError::Broken(error))) if error.is_parse() => {
+                return Err(Failure::unanswered(OutcomeKind::Transport, "malformed answer"));
+            }
+            Ok(Err(_)) => {
+                return Err(Failure::unanswered(OutcomeKind::Transport, "connection lost"));
+            }
+        }
+    }
+    Err(Failure::unanswered(OutcomeKind::Transport, "connection lost"))
+}
+
+async fn connect(journey: &Journey, target: &Target, timers: &Timers) -> Result<Lease, Failure> {
+    let pool = &journey.worker.pool;
+    let name = &target.provider.name;
+    let until = timers.connect();
+    let connected = match &target.provider.place {
+        Some(place) => within(until, pool.fresh(name, place)).await,
+        None => {
+            let io = journey.worker.gateway.dial_fake(name);
+            within(until, pool.handshake(name, io, false)).await
+        }
+    };
+    match connected {
+        Ok(Ok(lease)) => Ok(lease),
+        Ok(Err(ConnectError::Shortage)) => {
+            Err(Failure::unanswered(OutcomeKind::Cancelled, "out of local resources"))
+        }
+        Ok(Err(error)) => Err(Failure::unanswered(OutcomeKind::Transport, error.word())),
+        Err(until) if until.limit == super::timers::Limit::Deadline => {
+            let (outcome, detail) = timers.outcome(until.limit, None);
+            Err(Failure { outcome, detail, said: None })
+        }
+        Err(_) => Err(Failure::unanswered(OutcomeKind::Transport, "connect timed out")),
+    }
+}
+
+/// An answer that is no success: read what it says, and class it.
+async fn refused(
+    journey: &Journey,
+    target: &Target,
+    head: response::Parts,
+    mut rest: Incoming,
+    lease: Lease,
+    timers: &Timers,
+) -> Failure {
+    let mut said = Vec::new();
+    let is_read = loop {
+        let Ok(frame) = within(timers.idle(Instant::now()), rest.frame()).await else {
+            break false;
+        };
+        match frame {
+            None => break true,
+            Some(Err(_)) => break false,
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    said.extend_from_slice(&data);
+                }
+            }
+        }
+        if said.len() > ERROR_BODY_MAX {
+            break false;
+        }
+    };
+    if is_read {
+        journey.worker.pool.keep(lease);
+    }
+    let unix_ms = journey.worker.gateway.clock.unix_ms();
+    let outcome = classified::of_answer(target, head.status, &head.headers, &said, unix_ms);
+    let said = Some((head.status, head.headers, said.into()));
+    Failure { outcome, detail: outcome.kind.word(), said }
+}
+
+impl Opening {
+    /// Holds a stream until its first content.
+    async fn hold_to_first_content(
+        mut self,
+        journey: &mut Journey,
+        target: &Target,
+        wanted: Wanted,
+    ) -> Opened {
+        let status = Some(self.head.status.as_u16());
+        let fail = |kind, detail| {
+            let outcome = Outcome { status, ..Outcome::unanswered(kind) };
+            Opened::Failed(Failure { outcome, detail, said: None })
+        };
+        let mut held_len = 0;
+        loop {
+            let until = self.timers.first_content();
+            let frame = match within(until, self.rest.frame()).await {
+                Err(until) => {
+                    let (outcome, detail) = self.timers.outcome(until.limit, status);
+                    return Opened::Failed(Failure { outcome, detail, said: None });
+                }
+                Ok(None) => {
+                    let is_whole = self.see_end();
+                    return match is_whole {
+                        true => self.whole(journey),
+                        false => fail(OutcomeKind::Transport, "the stream ended early"),
+                    };
+                }
+                Ok(Some(Err(_))) => return fail(OutcomeKind::Transport, "the stream broke"),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            held_len += data.len();
+            let Some((splitter, watch)) = &mut self.events else { continue };
+            splitter.feed(data);
+            let seen = see(splitter, watch);
+            self.held.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+            match seen {
+                Ok(Seen::Content) => {
+                    journey.content(self.timers.since_sent());
+                    splitter.commit();
+                    return Opened::Passing(Box::new(self));
+                }
+                Ok(Seen::Terminator) => return self.whole(journey),
+                Ok(Seen::Error(event)) => {
+                    let outcome = classified::of_event(target, self.head.status, &event);
+                    return Opened::Failed(Failure {
+                        outcome,
+                        detail: "an error inside the stream",
+                        said: None,
+                    });
+                }
+                Ok(Seen::Malformed) => return fail(OutcomeKind::Transport, "malformed stream"),
+                Err(_) => return fail(OutcomeKind::Transport, "an event is too long"),
+                Ok(Seen::Nothing) => {}
+            }
+            if held_len > wanted.hold_max {
+                let (splitter, _) = self.events.as_mut().expect("this is a stream of events");
+                splitter.commit();
+                if let Some(id) = journey.resolved() {
+                    journey.worker.gateway.metrics.hold_overflow(&id);
+                }
+                return Opened::Passing(Box::new(self));
+            }
+        }
+    }
+
+    fn see_end(&mut self) -> bool {
+        let Some((splitter, watch)) = &mut self.events else { return true };
+        if let Some(frame) = splitter.finish() {
+            watch.see(&frame);
+        }
+        self.held.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+        watch.may_end()
+    }
+
+    /// The stream is complete: what remains of the body is nothing a client waits for.
+    fn whole(self, journey: &Journey) -> Opened {
+        let usage = self.events.as_ref().map(|(_, watch)| watch.usage());
+        // What follows a terminator is at most the end of the body: if that is here already the
+        // connection can be used again.
+        if hyper::body::Body::is_end_stream(&self.rest) {
+            journey.worker.pool.keep(self.lease);
+        }
+        Opened::Whole { head: self.head, pieces: self.held, usage }
+    }
+
+    /// Holds a plain answer until it is whole, or too long to hold.
+    async fn hold_to_whole_answer(
+        mut self,
+        journey: &mut Journey,
+        target: &Target,
+        wanted: Wanted,
+    ) -> Opened {
+        let status = Some(self.head.status.as_u16());
+        let mut held_len = 0;
+        loop {
+            let until = self.timers.idle(Instant::now());
+            let frame = match within(until, self.rest.frame()).await {
+                Err(until) => {
+                    let (outcome, detail) = self.timers.outcome(until.limit, status);
+                    return Opened::Failed(Failure { outcome, detail, said: None });
+                }
+                Ok(None) => break,
+                Ok(Some(Err(_))) => {
+                    let outcome = Outcome { status, ..Outcome::unanswered(OutcomeKind::Transport) };
+                    let detail = "the answer ended early";
+                    return Opened::Failed(Failure { outcome, detail, said: None });
+                }
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            held_len += data.len();
+            self.held.push_back(data);
+            if held_len > wanted.answer_max {
+                journey.content(self.timers.since_sent());
+                return Opened::Passing(Box::new(self));
+            }
+        }
+        journey.worker.pool.keep(self.lease);
+        let first = self.held.front().map(|it| &it[..]).unwrap_or_default();
+        if self.held.len() <= 1 && body::kind(first) == BodyKind::Error {
+            let outcome = classified::of_event(target, self.head.status, first);
+            let said = Some((
+                self.head.status,
+                self.head.headers,
+                self.held.pop_front().unwrap_or_default(),
+            ));
+            return Opened::Failed(Failure { outcome, detail: "an error inside the answer", said });
+        }
+        journey.content(self.timers.since_sent());
+        let usage = Usage::of_pieces(self.held.make_contiguous());
+        Opened::Whole { head: self.head, pieces: self.held, usage }
+    }
+}
+
+/// What a chunk brought before the first content.
+enum Seen {
+    Nothing,
+    Content,
+    Terminator,
+    /// The event that says so.
+    Error(Vec<u8>),
+    Malformed,
+}
+
+fn see(
+    splitter: &mut Splitter,
+    watch: &mut Watch,
+) -> Result<Seen, tidegate_wire::sse::EventTooLong> {
+    while let Some(frame) = splitter.next()? {
+        match watch.see(&frame) {
+            EventClass::Content => {
+                // The rest of the chunk belongs to the answer as well.
+                while let Some(frame) = splitter.next()? {
+                    watch.see(&frame);
+                }
+                return Ok(Seen::Content);
+            }
+            EventClass::Terminator => return Ok(Seen::Terminator),
+            EventClass::Error => {
+                return Ok(Seen::Error(frame.data().unwrap_or_default().into_owned()));
+            }
+            EventClass::Malformed => return Ok(Seen::Malformed),
+            EventClass::Lifecycle | EventClass::Ping | EventClass::Other => {}
+        }
+    }
+    Ok(Seen::Nothing)
+}

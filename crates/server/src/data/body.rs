@@ -1,0 +1,67 @@
+//! What a client gets: a body of our own, or an upstream's on its way through.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::passage::Passage;
+
+/// The body of an answer.
+pub(crate) enum ClientBody {
+    /// All of it is here.
+    Whole(VecDeque<Bytes>),
+    /// It is still coming.
+    Passing(Box<Passage>),
+}
+
+/// The answer broke, and there is no way to say so inside it: the connection is aborted, never
+/// ended cleanly.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the upstream's answer broke")]
+pub(crate) struct Broke;
+
+impl ClientBody {
+    pub(crate) fn empty() -> Self {
+        Self::Whole(VecDeque::new())
+    }
+}
+
+impl From<Bytes> for ClientBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(VecDeque::from([bytes]))
+    }
+}
+
+impl Body for ClientBody {
+    type Data = Bytes;
+    type Error = Broke;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broke>>> {
+        match self.get_mut() {
+            Self::Whole(pieces) => Poll::Ready(pieces.pop_front().map(|it| Ok(Frame::data(it)))),
+            Self::Passing(passage) => passage.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(pieces) => pieces.is_empty(),
+            Self::Passing(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|it| it.len() as u64).sum())
+            }
+            Self::Passing(passage) => passage.size_hint(),
+        }
+    }
+}

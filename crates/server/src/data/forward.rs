@@ -1,0 +1,157 @@
+//! The life of a request: read, choose, send, watch, release.
+//!
+//! This file is the whole story in order; each step is one call into a file of its own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, StatusCode};
+use tidegate_core::{
+    attempt::{Answer, End, Finish},
+    outcome::{Outcome, OutcomeKind},
+    plan::Ask,
+};
+use tidegate_wire::{
+    dialect::Dialect,
+    error_body::{OwnError, OwnErrorKind},
+    head::RequestHead,
+};
+
+use super::{
+    answer,
+    attempt::{self, Failure, Opened, Wanted},
+    body::ClientBody,
+    headers,
+    inbound::Inbound,
+    journey::{Journey, Next, Whose},
+    passage::Passage,
+    request,
+};
+use crate::{gateway::Worker, live::Live};
+
+/// What a provider said, kept in case it is the last word.
+type Said = (StatusCode, HeaderMap, bytes::Bytes);
+
+/// Answers a request that names a model.
+pub(crate) async fn forward(
+    worker: &Rc<Worker>,
+    live: &Arc<Live>,
+    inbound: Inbound,
+) -> Response<ClientBody> {
+    let dialect = Dialect::of_path(&inbound.path);
+    let fail =
+        |kind, message: &str| answer::own(dialect, &inbound.id, OwnError::new(kind, message));
+
+    let head = match RequestHead::read(&inbound.body) {
+        Ok(head) => head,
+        Err(fault) => {
+            return fail(
+                OwnErrorKind::InvalidRequest,
+                &format!("the body is no JSON object: {fault}"),
+            );
+        }
+    };
+    let asked = head.model.as_ref().map(|model| &*model.name);
+    let way = match live.way(asked) {
+        Ok(way) => way,
+        Err(missing) => return fail(OwnErrorKind::ModelNotFound, &missing.to_string()),
+    };
+    if !inbound.caller.may_use(if way.label == "direct" {
+        asked.unwrap_or_default()
+    } else {
+        way.label
+    }) {
+        return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
+    }
+    let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
+    let ask = Ask {
+        caller: &inbound.caller.name,
+        session,
+        needs: head.needs,
+        is_stream: head.is_stream,
+        within: inbound.within(),
+    };
+    let whose = Whose {
+        request_id: inbound.id.clone(),
+        path: inbound.path.clone(),
+        caller: Arc::clone(&inbound.caller.name),
+    };
+    let mut journey = Journey::new(worker, live, &way, &ask, whose);
+    let limits = &live.file.limits;
+    let wanted = Wanted {
+        dialect,
+        is_stream: head.is_stream,
+        hold_max: limits.hold.0 as usize,
+        answer_max: limits.answer.0 as usize,
+        event_max: EVENT_MAX,
+    };
+
+    let mut said: Vec<Option<Said>> = Vec::new();
+    loop {
+        let (target, key) = match journey.next() {
+            Next::Ask { target, key } => (target, key),
+            Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
+        };
+        let model = journey.model_for(&target);
+        let Some(request) = request::build(&inbound, &head, &target, key, model) else {
+            journey.report(&Outcome::unanswered(OutcomeKind::Cancelled), "cannot be sent");
+            continue;
+        };
+        match attempt::open(&mut journey, &target, request, wanted).await {
+            Opened::Whole { head, pieces, usage } => {
+                if let Some(usage) = usage {
+                    journey.used(usage);
+                }
+                let mut headers = headers::downward(&head.headers);
+                answer::sign(&mut headers, &inbound.id, &journey);
+                journey.report(&Outcome::answered(head.status.as_u16()), "");
+                journey.finished(head.status.as_u16());
+                return answer::with(head.status, headers, ClientBody::Whole(pieces));
+            }
+            Opened::Passing(opening) => {
+                let status = opening.head.status;
+                let mut headers = headers::downward(&opening.head.headers);
+                answer::sign(&mut headers, &inbound.id, &journey);
+                let passage = Passage::new(journey, *opening, dialect);
+                return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
+            }
+            Opened::Failed(Failure { outcome, detail, said: words }) => {
+                let secrets = &target.credentials;
+                said.push(words.map(|(status, headers, body)| {
+                    (status, headers, answer::masked(body, secrets, key))
+                }));
+                journey.report(&outcome, detail);
+            }
+        }
+    }
+}
+
+/// An event of a stream may be this long before the commit, and passes in parts after it.
+const EVENT_MAX: usize = 16 * 1024 * 1024;
+
+/// Nothing more will be tried: what the client sees is what the core says.
+fn over(
+    mut journey: Journey,
+    finish: Finish,
+    mut said: Vec<Option<Said>>,
+    dialect: Dialect,
+    id: &str,
+) -> Response<ClientBody> {
+    journey.ended(&finish);
+    let relayed = match finish.answer {
+        Answer::Attempt(number) => said.get_mut(number).and_then(Option::take),
+        Answer::NoHealthyBackend | Answer::NothingAble | Answer::Nobody => None,
+    };
+    let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
+    let mut response = match relayed {
+        Some((status, headers, body)) if status.as_u16() == finish.status => {
+            answer::with(status, headers::downward(&headers), body.into())
+        }
+        _ => answer::failure(&journey, &finish, dialect, id),
+    };
+    answer::sign(response.headers_mut(), id, &journey);
+    if is_exhausted {
+        answer::advise(response.headers_mut(), &journey);
+    }
+    response
+}

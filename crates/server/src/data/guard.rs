@@ -1,0 +1,166 @@
+//! What is refused before anything else is looked at.
+//!
+//! Rules kept here:
+//! - On a loopback listener the `host` must be a loopback name, or the listener's own: a web page
+//!   whose name was rebound to 127.0.0.1 still says its own name (S27, S29).
+//! - An `origin` must be such a name too; `null` never is (S28).
+//! - A request that two readers could cut differently is refused and the connection closed (S20).
+//! - A path has one spelling: no escapes, no empty or dot segments (S25).
+
+use std::net::SocketAddr;
+
+use http::{HeaderMap, Method, StatusCode, Uri, header};
+
+/// A refusal: the status and the sentence.
+pub(crate) type Refusal = (StatusCode, &'static str);
+
+/// Checks everything that does not need the body.
+pub(crate) fn check(
+    listen: SocketAddr,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), Refusal> {
+    check_framing(headers)?;
+    if listen.ip().is_loopback() {
+        check_host(listen, uri, headers)?;
+    }
+    check_origin(listen, headers)?;
+    check_path(uri.path())?;
+    let is_plain = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"text/plain"));
+    if method == Method::POST && is_plain {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`"));
+    }
+    let query = uri.query().unwrap_or_default();
+    if query.split('&').any(|pair| pair.starts_with("key=") || pair.starts_with("api_key=")) {
+        return Err((StatusCode::BAD_REQUEST, "send the key in a header, never in the query"));
+    }
+    Ok(())
+}
+
+fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    let lengths = headers.get_all(header::CONTENT_LENGTH).iter().count();
+    let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    if lengths > 1 || (lengths == 1 && is_chunked) {
+        return Err((StatusCode::BAD_REQUEST, "the length of the body is ambiguous"));
+    }
+    let has_twin = headers.keys().any(|name| {
+        name.as_str().contains('_') && headers.contains_key(name.as_str().replace('_', "-"))
+    });
+    if has_twin {
+        return Err((StatusCode::BAD_REQUEST, "a header is there twice, with `_` and with `-`"));
+    }
+    Ok(())
+}
+
+fn check_host(listen: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (first, second) = (hosts.next(), hosts.next());
+    let named = uri.authority().map(|authority| authority.as_str());
+    let host = named.or_else(|| first.and_then(|value| value.to_str().ok()));
+    if second.is_none() && host.is_some_and(|host| is_ours(listen, host)) {
+        return Ok(());
+    }
+    Err((StatusCode::FORBIDDEN, "this host name is not served here"))
+}
+
+fn check_origin(listen: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("null");
+    let host = origin.split_once("://").map(|(_, host)| host);
+    if host.is_some_and(|host| is_ours(listen, host)) {
+        return Ok(());
+    }
+    Err((StatusCode::FORBIDDEN, "requests from this origin are not served here"))
+}
+
+/// Whether a host, with or without a port, is a loopback name or the listener's own address.
+fn is_ours(listen: SocketAddr, host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let own = match listen {
+        SocketAddr::V4(v4) => v4.ip().to_string(),
+        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
+    };
+    name.eq_ignore_ascii_case("localhost") || ["127.0.0.1", "[::1]", &own].contains(&name)
+}
+
+fn check_path(path: &str) -> Result<(), Refusal> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_-.:*@".contains(&byte);
+    let segments = path.strip_prefix('/').unwrap_or(path).split('/');
+    let is_sound =
+        path == "/" || segments.clone().all(|it| !it.is_empty() && it != "." && it != "..");
+    if path.bytes().all(is_plain) && is_sound {
+        return Ok(());
+    }
+    Err((StatusCode::NOT_FOUND, "there is nothing at this path"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(uri: &str, headers: &[(&'static str, &'static str)]) -> Option<u16> {
+        let listen = "127.0.0.1:8700".parse().expect("an address");
+        let uri: Uri = uri.parse().expect("a uri");
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().expect("a value"));
+        }
+        check(listen, &Method::POST, &uri, &map).err().map(|(status, _)| status.as_u16())
+    }
+
+    const HOST: (&str, &str) = ("host", "127.0.0.1:8700");
+
+    #[test]
+    fn s27_only_loopback_names_are_served_on_loopback() {
+        for host in ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:8700"] {
+            let header = [("host", host)];
+            let header: &[(&'static str, &'static str)] = &header;
+            let listen = "127.0.0.1:8700".parse().expect("an address");
+            let mut map = HeaderMap::new();
+            map.append("host", header[0].1.parse().expect("a value"));
+            assert!(
+                check(listen, &Method::GET, &Uri::from_static("/v1/x"), &map).is_ok(),
+                "{host}"
+            );
+        }
+        assert_eq!(refused("/v1/x", &[("host", "evil.test")]), Some(403));
+        assert_eq!(refused("/v1/x", &[("host", "127.0.0.1.evil.test")]), Some(403));
+        assert_eq!(refused("/v1/x", &[]), Some(403));
+        assert_eq!(refused("/v1/x", &[HOST, ("host", "localhost")]), Some(403));
+    }
+
+    #[test]
+    fn s28_a_foreign_or_null_origin_is_refused() {
+        assert_eq!(refused("/v1/x", &[HOST, ("origin", "http://evil.test")]), Some(403));
+        assert_eq!(refused("/v1/x", &[HOST, ("origin", "null")]), Some(403));
+        assert_eq!(refused("/v1/x", &[HOST, ("origin", "http://localhost:3000")]), None);
+    }
+
+    #[test]
+    fn s20_an_ambiguous_length_is_refused() {
+        let chunked = ("transfer-encoding", "chunked");
+        assert_eq!(refused("/v1/x", &[HOST, ("content-length", "3"), chunked]), Some(400));
+        let twice = [HOST, ("content-length", "3"), ("content-length", "4")];
+        assert_eq!(refused("/v1/x", &twice), Some(400));
+    }
+
+    #[test]
+    fn s25_a_path_has_one_spelling() {
+        for path in ["//v1/models", "/v1/%2e%2e/admin", "/v1//x", "/v1/../x", "/v1/x;y", "/v1/x/"] {
+            assert_eq!(refused(path, &[HOST]), Some(404), "{path}");
+        }
+        assert_eq!(refused("/v1/models/ollama/qwen2.5:7b", &[HOST]), None);
+    }
+
+    #[test]
+    fn s9_a_key_in_the_query_is_refused() {
+        assert_eq!(refused("/v1/x?key=abc", &[HOST]), Some(400));
+        assert_eq!(refused("/v1/x?beta=true", &[HOST]), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Which headers cross the gateway.
+//!
+//! Rules kept here:
+//! - Upstream goes what a provider's API knows, from a list; nothing else. So no credential, cookie,
+//!   hop-by-hop header or forwarding header of a client ever reaches a provider (S10, S13, S21).
+//! - Back goes everything but hop-by-hop headers and cookies.
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+/// Headers of a client's request that go upstream as they are.
+const UPWARD: &[HeaderName] =
+    &[header::CONTENT_TYPE, header::ACCEPT, header::USER_AGENT, header::ACCEPT_LANGUAGE];
+/// More of them.
+const UPWARD_NAMES: &[&str] =
+    &["idempotency-key", "traceparent", "tracestate", "http-referer", "x-title"];
+/// And those that begin like this.
+const UPWARD_PREFIXES: &[&str] = &["anthropic-", "openai-", "x-stainless-"];
+
+/// Headers that belong to one connection, or that we set ourselves.
+const NOT_DOWNWARD: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "set-cookie",
+    "content-length",
+    "alt-svc",
+    "strict-transport-security",
+];
+
+/// What goes upstream of a client's headers.
+pub(crate) fn upward(client: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(client.len().min(16) + 4);
+    for (name, value) in client {
+        let text = name.as_str();
+        if UPWARD.contains(name)
+            || UPWARD_NAMES.contains(&text)
+            || UPWARD_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    // Answers are read on their way through, so they must come as they are.
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers
+}
+
+/// What goes back to the client of a provider's headers.
+pub(crate) fn downward(upstream: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(upstream.len() + 4);
+    for (name, value) in upstream {
+        if !NOT_DOWNWARD.contains(&name.as_str()) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(names: &[&str]) -> HeaderMap {
+        names
+            .iter()
+            .map(|name| {
+                let name = HeaderName::try_from(*name).expect("a header");
+                (name, HeaderValue::from_static("v"))
+            })
+            .collect()
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        headers.keys().map(HeaderName::as_str).collect()
+    }
+
+    #[test]
+    fn s21_credentials_cookies_and_hop_by_hop_headers_stay_here() {
+        let client = map(&[
+            "authorization",
+            "x-api-key",
+            "api-key",
+            "cookie",
+            "host",
+            "connection",
+            "transfer-encoding",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "content-type",
+            "anthropic-version",
+            "x-stainless-lang",
+        ]);
+        let mut sent = names(&upward(&client)).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        sent.sort();
+        assert_eq!(
+            sent,
+            ["accept-encoding", "anthropic-version", "content-type", "x-stainless-lang"]
+        );
+    }
+
+    #[test]
+    fn a_provider_sets_no_cookies_and_no_connection_rules_here() {
+        let upstream = map(&["set-cookie", "connection", "x-request-id", "retry-after"]);
+        assert_eq!(names(&downward(&upstream)), ["x-request-id", "retry-after"]);
+    }
+}

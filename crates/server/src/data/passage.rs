@@ -1,0 +1,230 @@
+//! An answer on its way to the client, after commitment: no retry, no splice.
+//!
+//! Rules kept here:
+//! - Bytes are forwarded as they came. Of a stream, whole events are released, so that an explicit
+//!   error can follow if it breaks.
+//! - A stream ends with its dialect's terminator or with an explicit error event, never silently
+//!   (I9). A broken plain body aborts the connection.
+//! - The outcome is reported before the last byte is released, so that a client that asks again at
+//!   once meets the new state.
+//! - Silence is measured between events with content: comments and pings do not count.
+//! - Dropped unfinished, which is what happens when the client goes away, the attempt is cancelled
+//!   and the upstream connection closed at once.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tidegate_core::outcome::{Outcome, OutcomeKind};
+use tidegate_wire::{
+    dialect::{Dialect, EventClass},
+    error_body::{OwnError, OwnErrorKind},
+    sse::Splitter,
+    watch::{StreamEnd, Watch},
+};
+use tokio::time::{Instant, Sleep};
+
+use super::{
+    attempt::Opening,
+    body::Broke,
+    journey::Journey,
+    timers::{Limit, Timers},
+};
+use crate::upstream::Lease;
+
+/// An answer on its way.
+pub(crate) struct Passage {
+    journey: Journey,
+    /// Ready to be released.
+    ready: VecDeque<Bytes>,
+    rest: Option<Incoming>,
+    lease: Option<Lease>,
+    events: Option<(Splitter, Watch)>,
+    dialect: Dialect,
+    status: u16,
+    timers: Timers,
+    silence: Pin<Box<Sleep>>,
+    limit: Limit,
+    /// After `ready`: the end, or an abort.
+    is_over: bool,
+    is_aborted: bool,
+}
+
+impl Passage {
+    pub(crate) fn new(journey: Journey, opening: Opening, dialect: Dialect) -> Self {
+        let until = opening.timers.idle(Instant::now());
+        let mut passage = Self {
+            journey,
+            ready: opening.held,
+            rest: Some(opening.rest),
+            lease: Some(opening.lease),
+            events: opening.events,
+            dialect,
+            status: opening.head.status.as_u16(),
+            timers: opening.timers,
+            silence: Box::pin(tokio::time::sleep_until(until.at)),
+            limit: until.limit,
+            is_over: false,
+            is_aborted: false,
+        };
+        // The first content may have come with the end in the same chunk.
+        passage.judge();
+        passage
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match (&self.events, &self.rest) {
+            (None, Some(rest)) => {
+                let ready: u64 = self.ready.iter().map(|it| it.len() as u64).sum();
+                rest.size_hint()
+                    .exact()
+                    .map_or_else(SizeHint::new, |it| SizeHint::with_exact(it + ready))
+            }
+            _ => SizeHint::new(),
+        }
+    }
+
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broke>>> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if self.is_aborted {
+                self.is_aborted = false;
+                return Poll::Ready(Some(Err(Broke)));
+            }
+            let Some(rest) = self.rest.as_mut().filter(|_| !self.is_over) else {
+                return Poll::Ready(None);
+            };
+            match Pin::new(rest).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.take(data);
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => self.broke(OutcomeKind::Truncated, "the answer broke"),
+                Poll::Ready(None) => self.ended(),
+                Poll::Pending => match self.silence.as_mut().poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(()) => {
+                        let (outcome, detail) = self.timers.outcome(self.limit, Some(self.status));
+                        self.broke(outcome.kind, detail);
+                    }
+                },
+            }
+        }
+    }
+
+    /// More of the answer.
+    fn take(&mut self, data: Bytes) {
+        let Some((splitter, watch)) = &mut self.events else {
+            self.ready.push_back(data);
+            return self.heard();
+        };
+        splitter.feed(data);
+        let mut has_content = false;
+        let is_sound = loop {
+            match splitter.next() {
+                Err(_) => break false,
+                Ok(None) => break true,
+                Ok(Some(frame)) => {
+                    has_content |= matches!(watch.see(&frame), EventClass::Content);
+                    // What follows an end is not the answer's any more.
+                    if watch.end().is_some() {
+                        break true;
+                    }
+                }
+            }
+        };
+        self.ready.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+        if has_content {
+            self.heard();
+        }
+        if is_sound {
+            self.judge()
+        } else {
+            self.broke(OutcomeKind::Truncated, "an event is too long")
+        }
+    }
+
+    /// Content came: the silence is over.
+    fn heard(&mut self) {
+        let until = self.timers.idle(Instant::now());
+        self.limit = until.limit;
+        self.silence.as_mut().reset(until.at);
+    }
+
+    /// Ends the passage if the stream has said that it is over.
+    fn judge(&mut self) {
+        let end = self.events.as_ref().and_then(|(_, watch)| watch.end());
+        match end {
+            None => {}
+            Some(StreamEnd::Complete) => self.succeeded(),
+            Some(StreamEnd::Failed) => {
+                // The upstream's own error event is already in `ready`: it is the explicit end.
+                self.report(OutcomeKind::Truncated, "an error inside the stream");
+                self.over();
+            }
+        }
+    }
+
+    /// The upstream closed the body.
+    fn ended(&mut self) {
+        let Some((splitter, watch)) = &mut self.events else {
+            return self.succeeded();
+        };
+        if let Some(frame) = splitter.finish() {
+            watch.see(&frame);
+        }
+        if watch.may_end() {
+            self.ready.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+            self.succeeded();
+        } else {
+            self.broke(OutcomeKind::Truncated, "the stream ended early");
+        }
+    }
+
+    fn succeeded(&mut self) {
+        if let Some((_, watch)) = &self.events {
+            self.journey.used(watch.usage());
+        }
+        self.report(OutcomeKind::Success, "");
+        let is_read = self.rest.as_ref().is_some_and(Body::is_end_stream);
+        if let Some(lease) = self.lease.take().filter(|_| is_read) {
+            self.journey.worker.pool.keep(lease);
+        }
+        self.over();
+    }
+
+    /// The answer broke: say so inside it if that can be done, else abort.
+    fn broke(&mut self, kind: OutcomeKind, detail: &'static str) {
+        self.report(kind, detail);
+        match &self.events {
+            Some((splitter, _)) if !splitter.is_mid_event() => {
+                let error = OwnError::new(OwnErrorKind::StreamBroken, detail);
+                self.ready.push_back(error.event(self.dialect));
+            }
+            _ => self.is_aborted = true,
+        }
+        self.over();
+    }
+
+    fn over(&mut self) {
+        self.is_over = true;
+        self.rest = None;
+        self.lease = None;
+    }
+
+    fn report(&mut self, kind: OutcomeKind, detail: &'static str) {
+        let outcome = Outcome { status: Some(self.status), ..Outcome::unanswered(kind) };
+        self.journey.report(&outcome, detail);
+        self.journey.finished(self.status);
+    }
+}

@@ -1,0 +1,109 @@
+//! The limits on waiting of one attempt, as moments.
+//!
+//! Whichever comes first ends the wait, and which one it was decides what the end means: a limit of
+//! the target's is a timeout; the request's own deadline, after a short wait, is a hurried client
+//! and says nothing about the target.
+
+use std::time::Duration;
+
+use tidegate_config::file::Timeouts;
+use tidegate_core::{
+    outcome::{Outcome, OutcomeKind},
+    time::{Millis, Now},
+};
+use tokio::time::Instant;
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A limit of the target's; the word for it.
+    Target(&'static str),
+    /// The request's own deadline.
+    Deadline,
+}
+
+/// A moment to wait until, and what it means when it comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    pub(crate) at: Instant,
+    pub(crate) limit: Limit,
+}
+
+impl Until {
+    fn earlier(self, other: Self) -> Self {
+        if other.at < self.at { other } else { self }
+    }
+}
+
+/// The limits of one attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timers {
+    timeouts: Timeouts,
+    began: Instant,
+    /// When the request had been sent; until then, when it began.
+    sent: Instant,
+    deadline: Instant,
+}
+
+impl Timers {
+    pub(crate) fn new(timeouts: Timeouts, now: Now, deadline: Now) -> Self {
+        let began = Instant::now();
+        let left = Duration::from_millis(deadline.since(now).0);
+        Self { timeouts, began, sent: began, deadline: began + left }
+    }
+
+    pub(crate) fn sent(&mut self) {
+        self.sent = Instant::now();
+    }
+
+    /// How long since the request had been sent.
+    pub(crate) fn since_sent(&self) -> Millis {
+        Millis(self.sent.elapsed().as_millis() as u64)
+    }
+
+    pub(crate) fn connect(&self) -> Until {
+        self.target(self.began, self.timeouts.connect, "connect timed out")
+    }
+
+    /// For the first content of a stream.
+    pub(crate) fn first_content(&self) -> Until {
+        self.target(self.sent, self.timeouts.first_content, "no first content in time")
+    }
+
+    /// For the response head of an answer that does not stream.
+    pub(crate) fn answer(&self) -> Until {
+        self.target(self.sent, self.timeouts.answer, "no answer in time")
+    }
+
+    /// For the next content or body bytes, from `last` on.
+    pub(crate) fn idle(&self, last: Instant) -> Until {
+        self.target(last, self.timeouts.idle, "went silent")
+    }
+
+    /// How an attempt ended whose wait reached `limit`.
+    pub(crate) fn outcome(&self, limit: Limit, status: Option<u16>) -> (Outcome, &'static str) {
+        match limit {
+            Limit::Target(word) => {
+                (Outcome { status, ..Outcome::unanswered(OutcomeKind::Timeout) }, word)
+            }
+            Limit::Deadline => {
+                let waited = Millis(self.began.elapsed().as_millis() as u64);
+                (Outcome::out_of_time(waited, status), "the request's deadline")
+            }
+        }
+    }
+
+    /// The earliest of a limit from a moment on, the attempt's total, and the request's deadline.
+    fn target(&self, from: Instant, span: Millis, word: &'static str) -> Until {
+        let until = |from: Instant, span: Millis, limit| Until {
+            at: from + Duration::from_millis(span.0.min(MAX_MS)),
+            limit,
+        };
+        until(from, span, Limit::Target(word))
+            .earlier(until(self.began, self.timeouts.total, Limit::Target("took too long in all")))
+            .earlier(Until { at: self.deadline, limit: Limit::Deadline })
+    }
+}
+
+/// A century: longer spans would overflow the clock.
+const MAX_MS: u64 = 100 * 365 * 24 * 3600 * 1000;

@@ -1,0 +1,97 @@
+//! What all threads share: the live config behind an atomic pointer, the clock, the metrics.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use tidegate_core::{time::Now, transition::Notes};
+
+use crate::{
+    clock::Clock,
+    demo,
+    fake::{self, Fake},
+    live::Live,
+    metrics::Metrics,
+    report, task,
+    upstream::{Io, Pool},
+};
+
+/// What a fake provider may have written before somebody reads it, as with a socket.
+const FAKE_BUFFER: usize = 64 * 1024;
+
+/// The gateway as its threads share it.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) live: ArcSwap<Live>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    /// Where it really listens: a reload does not move listeners.
+    pub(crate) address: SocketAddr,
+    pub(crate) admin_address: SocketAddr,
+    /// Providers of `api: fake`, made when first asked and kept: their outages go by their age.
+    fakes: Mutex<BTreeMap<Arc<str>, Arc<Fake>>>,
+}
+
+impl Gateway {
+    pub(crate) fn new(
+        live: Live,
+        clock: Clock,
+        address: SocketAddr,
+        admin_address: SocketAddr,
+    ) -> Self {
+        let metrics = Metrics::new();
+        metrics.follow(&live);
+        let live = ArcSwap::from_pointee(live);
+        let fakes = Mutex::default();
+        Self { live, clock, metrics, address, admin_address, fakes }
+    }
+
+    /// A connection to the fake provider of this name.
+    pub(crate) fn dial_fake(&self, provider: &Arc<str>) -> Io {
+        let mut fakes = self.fakes.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || Arc::new(Fake::new(demo::script_for(provider)));
+        let fake = Arc::clone(fakes.entry(Arc::clone(provider)).or_insert_with(make));
+        drop(fakes);
+        let (ours, theirs) = tokio::io::duplex(FAKE_BUFFER);
+        task::spawn("fake provider", fake::serve(theirs, fake));
+        Io::Inside(ours)
+    }
+
+    /// Serves by another config from now on.
+    pub(crate) fn take(&self, live: Live) {
+        self.metrics.follow(&live);
+        self.live.store(Arc::new(live));
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+}
+
+/// One thread's part: the shared gateway, its own connections and its own buffer for the core.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) pool: Rc<Pool>,
+    notes: RefCell<Notes>,
+}
+
+impl Worker {
+    pub(crate) fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, pool: Rc::default(), notes: RefCell::default() }
+    }
+
+    /// Talks to the core, and renders the transitions it tells of.
+    pub(crate) fn with_notes<R>(&self, talk: impl FnOnce(&mut Notes) -> R) -> R {
+        let notes = &mut *self.notes.borrow_mut();
+        let result = talk(notes);
+        if !notes.transitions.is_empty() {
+            report::transitions(&self.gateway, &notes.transitions);
+            notes.transitions.clear();
+        }
+        result
+    }
+}

@@ -1,0 +1,36 @@
+//! The shell around the core: sockets, clocks and tasks. It carries bytes and decides nothing
+//! about health or routing.
+//!
+//! A tour, in the order a request meets it:
+//! - [`server`]: a running gateway, its threads; `worker` accepts, `listen` binds.
+//! - `data`: the data plane. `data/forward.rs` is the life of a request; `data/attempt.rs` one
+//!   attempt up to commitment, `data/passage.rs` what follows it; `data/journey.rs` is the door to
+//!   the core.
+//! - `live`: the config at work; `provider` what an upstream request needs; `caller` who may ask.
+//! - `upstream`: connections, TLS, pools.
+//! - `control`, `admin`, `probe`, `metrics`, `report`: the operator's side.
+//! - [`fake`], `demo`: a scripted provider, for the demo, tests and benches.
+//! - [`clock`] and [`rng`]: the only files that read clocks and make random numbers.
+
+mod admin;
+mod caller;
+pub mod clock;
+mod control;
+mod data;
+pub mod demo;
+pub mod fake;
+mod gateway;
+mod listen;
+mod live;
+pub mod log;
+mod metrics;
+mod probe;
+mod provider;
+mod report;
+pub mod rng;
+pub mod server;
+mod task;
+#[cfg(test)]
+mod test_bed;
+mod upstream;
+mod worker;

@@ -1,0 +1,138 @@
+//! What serves at this moment: one config, resolved, with the core that goes on from the last one.
+//!
+//! A `Live` is immutable. A reload makes the next one and swaps it in; requests that have begun
+//! keep the one they began with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidegate_config::{
+    Config,
+    file::{ConfigFile, HealthFile, TimeoutsFile},
+    model_name::{self, Destination, NotFound},
+    secret::Environment,
+};
+use tidegate_core::{
+    core::Core,
+    route::Route,
+    settings::{Abilities, BackendSettings, MemberSettings, RouteSettings},
+    time::{Millis, Now},
+};
+
+use crate::{
+    admin::AdminToken,
+    caller::Callers,
+    provider::{ProviderError, Target, Targets, any_model, targets},
+};
+
+/// One config at work.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) core: Core,
+    pub(crate) file: ConfigFile,
+    pub(crate) targets: Targets,
+    pub(crate) callers: Callers,
+    pub(crate) admin_token: AdminToken,
+    /// Names this config in logs and metrics: the start of a hash of its text.
+    pub(crate) fingerprint: String,
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// Where a model name leads, ready to begin a plan.
+#[derive(Debug)]
+pub(crate) struct Way<'a> {
+    pub(crate) route: &'a Arc<Route>,
+    /// The name used in metrics: a route of the config, or `direct`.
+    pub(crate) label: &'a str,
+    /// The model asked for, where the target does not say.
+    pub(crate) model: Option<&'a str>,
+}
+
+impl Live {
+    /// A config, in place of `before` where there is one.
+    pub(crate) fn new(
+        mut config: Config,
+        (path, folder): (Option<PathBuf>, &Path),
+        fingerprint: String,
+        environment: &dyn Environment,
+        before: Option<(&Self, Now)>,
+        seed: u64,
+    ) -> Result<Self, ProviderError> {
+        add_direct_routes(&mut config);
+        let targets = targets(&config, folder, environment)?;
+        let callers = Callers::new(&config.file, folder, environment);
+        let admin_token = AdminToken::new(&config.file.admin, folder, environment);
+        let core = match before {
+            Some((before, now)) => before.core.reload(now, &config.settings),
+            None => Core::new(&config.settings, seed),
+        };
+        Ok(Self { core, file: config.file, targets, callers, admin_token, fingerprint, path })
+    }
+
+    /// Where a model name leads.
+    pub(crate) fn way<'a>(&'a self, asked: Option<&'a str>) -> Result<Way<'a>, NotFound> {
+        let destination = model_name::destination(&self.file, asked)?;
+        let (name, label, model) = match destination {
+            Destination::Route(name) => (name.to_owned(), name, None),
+            Destination::Target { provider, model } => {
+                let known = direct(&format!("{provider}/{model}"));
+                if self.core.route(&known).is_some() {
+                    (known, "direct", None)
+                } else {
+                    (direct(&any_model(provider)), "direct", Some(model))
+                }
+            }
+        };
+        let route = self.core.route(&name).ok_or_else(|| NotFound {
+            asked: asked.unwrap_or_default().to_owned(),
+            routes: self.file.routes.keys().cloned().collect(),
+            providers: self.file.providers.keys().cloned().collect(),
+        })?;
+        Ok(Way { route, label, model })
+    }
+
+    pub(crate) fn target(&self, id: &str) -> Option<&Arc<Target>> {
+        self.targets.get(id)
+    }
+}
+
+/// A direct route's name: no name in a config can contain a line feed.
+fn direct(target: &str) -> String {
+    format!("direct\n{target}")
+}
+
+/// `provider/model` works for every configured provider: a route of one candidate for every target
+/// that has health of its own, and one per provider for all other models. (A request for one of
+/// those has no alternative, so their shared health keeps nobody from asking.)
+fn add_direct_routes(config: &mut Config) {
+    let Config { file, settings, providers, .. } = config;
+    let mut direct_routes = Vec::new();
+    for (name, provider) in &*providers {
+        let Some(written) = file.providers.get(name) else { continue };
+        let timeouts = TimeoutsFile::resolve(&[&written.timeouts]);
+        settings.backends.push(BackendSettings {
+            id: any_model(name),
+            identity: format!("{} *", settings.endpoints[provider.endpoint].identity),
+            endpoint: Some(provider.endpoint),
+            keys: provider.keys.clone(),
+            health: HealthFile::resolve(&[&file.health, &written.health]),
+            first_content_within: Millis(
+                timeouts.connect.0.saturating_add(timeouts.first_content.0),
+            ),
+            answer_within: timeouts.total,
+            abilities: Abilities::default(),
+        });
+        let of_provider =
+            |(_, it): &(usize, &BackendSettings)| it.endpoint == Some(provider.endpoint);
+        for (index, backend) in settings.backends.iter().enumerate().filter(of_provider) {
+            let member = MemberSettings { backend: index, weight: 1, standing: provider.standing };
+            direct_routes.push(RouteSettings {
+                name: direct(&backend.id),
+                tiers: vec![vec![member]],
+                affinity_ttl: Millis::ZERO,
+                ..RouteSettings::default()
+            });
+        }
+    }
+    settings.routes.extend(direct_routes);
+}

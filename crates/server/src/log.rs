@@ -1,0 +1,221 @@
+//! The log: one line per fact, on stderr, as text for people or JSON for machines.
+//!
+//! Why a subscriber of our own: a log line here has one shape, and only this gateway's own events
+//! are written. Libraries below also report through `tracing`, at `trace` with whole headers; those
+//! could hold keys, so they are not listened to at any level (S1).
+//!
+//! Rules kept here:
+//! - Data are fields with the lexicon's names; the message is a constant sentence.
+//! - Control characters are escaped, so a field cannot end its line or talk to a terminal (S60).
+//! - The access log says who asked for what and how it went: never headers, bodies, queries or
+//!   keys. A path is told by its class, because a path can hold anything.
+//! - Times are UTC: lines of several machines can be put side by side.
+//!
+//! A line is written by the thread it happens on, in one write. Spans are not used.
+
+mod civil;
+mod escape;
+mod line;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use http::Method;
+use tidegate_config::file::{LogFile, LogFormat, LogLevel};
+use tidegate_core::time::Millis;
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Metadata, Subscriber, span};
+
+pub(crate) use self::civil::rfc3339;
+use self::line::Line;
+use crate::clock::Clock;
+
+/// The `target` of events that tell of a state change: text lines show them as `from → to`.
+pub(crate) const TRANSITION: &str = "tidegate::transition";
+/// The `target` of access lines.
+const ACCESS: &str = "tidegate::access";
+/// Only events of this project are written.
+const OWN: &str = "tidegate";
+
+/// Where lines go. A sink never fails the caller: a full disk must not stop the gateway.
+type Sink = Box<dyn Fn(&str) + Send + Sync>;
+
+/// The log's settings, which a reload may change.
+#[derive(Clone, Debug)]
+pub struct LogSettings(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    level: AtomicU8,
+    is_json: AtomicBool,
+}
+
+/// There is a log already: it is set up once per process.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the log is already set up")]
+pub struct AlreadyLogging;
+
+/// Begins to log to stderr.
+///
+/// # Errors
+/// If the process logs already.
+pub fn start(file: &LogFile, clock: Clock) -> Result<LogSettings, AlreadyLogging> {
+    // A reader of stderr that has gone is no reason to stop serving.
+    let sink = |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes()));
+    let (log, settings) = Log::new(file, clock, Box::new(sink));
+    tracing::subscriber::set_global_default(log).map_err(|_| AlreadyLogging)?;
+    Ok(settings)
+}
+
+impl LogSettings {
+    /// Takes over what a config says.
+    pub fn follow(&self, file: &LogFile) {
+        self.0.level.store(rank(file.level), Ordering::Relaxed);
+        self.0.is_json.store(file.format == LogFormat::Json, Ordering::Relaxed);
+        // Call sites remember whether anybody wanted to hear of them.
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    fn level(&self) -> LevelFilter {
+        match self.0.level.load(Ordering::Relaxed) {
+            0 => LevelFilter::ERROR,
+            1 => LevelFilter::WARN,
+            2 => LevelFilter::INFO,
+            3 => LevelFilter::DEBUG,
+            _ => LevelFilter::TRACE,
+        }
+    }
+}
+
+const fn rank(level: LogLevel) -> u8 {
+    match level {
+        LogLevel::Error => 0,
+        LogLevel::Warn => 1,
+        LogLevel::Info => 2,
+        LogLevel::Debug => 3,
+        LogLevel::Trace => 4,
+    }
+}
+
+/// The subscriber.
+struct Log {
+    settings: LogSettings,
+    clock: Clock,
+    sink: Sink,
+}
+
+impl Log {
+    fn new(file: &LogFile, clock: Clock, sink: Sink) -> (Self, LogSettings) {
+        let shared = Shared { level: AtomicU8::new(0), is_json: AtomicBool::new(false) };
+        let settings = LogSettings(Arc::new(shared));
+        settings.follow(file);
+        (Self { settings: settings.clone(), clock, sink }, settings)
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && metadata.target().starts_with(OWN)
+            && *metadata.level() <= self.settings.level()
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.settings.level())
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let line = Line::of(event, self.clock.unix_ms());
+        let is_json = self.settings.0.is_json.load(Ordering::Relaxed);
+        (self.sink)(&if is_json { line.json() } else { line.text() });
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// One request as the access log tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    /// The route's name in metrics.
+    pub(crate) route: &'a str,
+    pub(crate) target: Option<&'a str>,
+    pub(crate) status: u16,
+    pub(crate) attempts: usize,
+    pub(crate) took: Millis,
+    pub(crate) request_id: &'a str,
+    /// The caller's name; empty without `keys`.
+    pub(crate) caller: &'a str,
+}
+
+/// Writes an access line, if the config asks for them.
+pub(crate) fn access(file: &LogFile, access: &Access<'_>) {
+    if !file.access {
+        return;
+    }
+    tracing::info!(
+        target: ACCESS,
+        method = known_method(access.method),
+        path = path_class(access.path),
+        route = access.route,
+        target = access.target,
+        status = access.status,
+        attempts = access.attempts,
+        ms = access.took.0,
+        request_id = access.request_id,
+        caller = Some(access.caller).filter(|it| !it.is_empty()),
+        "request ended"
+    );
+}
+
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::PUT => "PUT",
+        _ => "OTHER",
+    }
+}
+
+/// Paths that are told by name.
+const PATHS: &[&str] = &[
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/embeddings",
+    "/v1/completions",
+    "/v1/models",
+    "/v1/routes",
+    "/v1/health",
+    "/health",
+    "/ready",
+    "/mcp",
+];
+
+fn path_class(path: &str) -> &'static str {
+    match PATHS.iter().find(|known| **known == path) {
+        Some(known) => known,
+        None if path.starts_with("/v1/models/") => "/v1/models/{id}",
+        None if path.starts_with("/v1/") => "/v1/{other}",
+        None => "{other}",
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,166 @@
+//! The series of the config's routes and targets, found once instead of on every request.
+//!
+//! Why it exists: looking a series up by its labels takes a lock that all threads share and hashes
+//! every label. The table is made when a config is read; afterwards a count is a search in a small
+//! ordered map and an atomic addition, without lock or allocation.
+//!
+//! Rules kept here:
+//! - Label values are names of the config and nothing else (I15, S53). A name the table does not
+//!   know, for example of a config that has just been replaced, is counted as [`OTHER`].
+//! - Series begin at zero when the config is read, so that a first failure is an increase. They
+//!   stay when a reload drops their target: a counter that vanishes cannot be told from a restart.
+
+use std::collections::BTreeMap;
+
+use prometheus::{Histogram, IntCounter};
+use tidegate_core::outcome::OutcomeKind;
+
+use super::{
+    families::Families,
+    labels::{ClientFailure, RequestResult},
+};
+use crate::live::Live;
+
+/// Stands for every name that is not of the config.
+pub(super) const OTHER: &str = "other";
+/// The route label of requests that name their target.
+const DIRECT: &str = "direct";
+/// What a provider says it counted.
+pub(super) const TOKEN_KINDS: [&str; 3] = ["input", "output", "cached"];
+
+/// The series of one config.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Which config.
+    pub(super) fingerprint: String,
+    routes: BTreeMap<String, RouteSeries>,
+    targets: BTreeMap<String, TargetSeries>,
+    other_route: RouteSeries,
+    other_target: TargetSeries,
+}
+
+/// The series of one route.
+#[derive(Debug)]
+pub(super) struct RouteSeries {
+    /// The route's name if it is known, else [`OTHER`].
+    pub(super) label: String,
+    pub(super) results: [IntCounter; RequestResult::ALL.len()],
+    pub(super) failures: [IntCounter; ClientFailure::ALL.len()],
+    pub(super) seconds: Histogram,
+    pub(super) budget_spent: IntCounter,
+    pairs: BTreeMap<String, PairSeries>,
+}
+
+/// The series of one target in one route.
+#[derive(Debug)]
+pub(super) struct PairSeries {
+    pub(super) attempts: [IntCounter; OutcomeKind::ALL.len()],
+    pub(super) tokens: [IntCounter; TOKEN_KINDS.len()],
+}
+
+/// The series of one target.
+#[derive(Debug)]
+pub(super) struct TargetSeries {
+    /// The target's name if it is known, else [`OTHER`].
+    pub(super) label: String,
+    pub(super) first_token_seconds: Histogram,
+    pub(super) started: IntCounter,
+    pub(super) finished: IntCounter,
+    pub(super) hold_overflow: IntCounter,
+}
+
+impl Table {
+    /// A table that knows no name.
+    pub(super) fn empty(families: &Families) -> Self {
+        Self {
+            fingerprint: String::new(),
+            routes: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            other_route: RouteSeries::new(families, OTHER, [OTHER.to_owned()]),
+            other_target: TargetSeries::new(families, OTHER),
+        }
+    }
+
+    /// The table of a config.
+    pub(super) fn new(families: &Families, live: &Live) -> Self {
+        // A direct request may ask any target, also the one that stands for all other models.
+        let ids = live.core.backends().iter().map(|it| it.id().to_string());
+        let ids: Vec<String> = ids.filter(|id| !id.starts_with("mcp:")).collect();
+        let mut routes: BTreeMap<String, RouteSeries> = live
+            .file
+            .routes
+            .iter()
+            .map(|(name, route)| {
+                let members = route.tiers.iter().flatten().cloned();
+                (name.clone(), RouteSeries::new(families, name, members))
+            })
+            .collect();
+        let direct = RouteSeries::new(families, DIRECT, ids.iter().cloned());
+        routes.entry(DIRECT.to_owned()).or_insert(direct);
+        let targets = ids.into_iter().map(|id| {
+            let series = TargetSeries::new(families, &id);
+            (id, series)
+        });
+        Self {
+            fingerprint: live.fingerprint.clone(),
+            routes,
+            targets: targets.collect(),
+            ..Self::empty(families)
+        }
+    }
+
+    pub(super) fn route(&self, name: &str) -> &RouteSeries {
+        self.routes.get(name).unwrap_or(&self.other_route)
+    }
+
+    pub(super) fn target(&self, id: &str) -> &TargetSeries {
+        self.targets.get(id).unwrap_or(&self.other_target)
+    }
+
+    pub(super) fn pair(&self, route: &str, target: &str) -> Option<&PairSeries> {
+        let known = self.routes.get(route).and_then(|route| route.pairs.get(target));
+        known.or_else(|| self.other_route.pairs.get(OTHER))
+    }
+}
+
+impl RouteSeries {
+    fn new(families: &Families, name: &str, members: impl IntoIterator<Item = String>) -> Self {
+        let pairs = members.into_iter().map(|target| {
+            let series = PairSeries::new(families, name, &target);
+            (target, series)
+        });
+        Self {
+            label: name.to_owned(),
+            results: RequestResult::ALL
+                .map(|it| families.requests.with_label_values(&[name, it.word()])),
+            failures: ClientFailure::ALL
+                .map(|it| families.client_failures.with_label_values(&[name, it.word()])),
+            seconds: families.request_seconds.with_label_values(&[name]),
+            budget_spent: families.budget_spent.with_label_values(&[name]),
+            pairs: pairs.collect(),
+        }
+    }
+}
+
+impl PairSeries {
+    fn new(families: &Families, route: &str, target: &str) -> Self {
+        Self {
+            attempts: OutcomeKind::ALL
+                .map(|it| families.attempts.with_label_values(&[route, target, it.word()])),
+            tokens: TOKEN_KINDS
+                .map(|kind| families.tokens.with_label_values(&[route, target, kind])),
+        }
+    }
+}
+
+impl TargetSeries {
+    fn new(families: &Families, target: &str) -> Self {
+        Self {
+            label: target.to_owned(),
+            first_token_seconds: families.first_token_seconds.with_label_values(&[target]),
+            started: families.started.with_label_values(&[target]),
+            finished: families.finished.with_label_values(&[target]),
+            hold_overflow: families.hold_overflow.with_label_values(&[target]),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! One probe: a `GET` to the provider, of which only the response head is wanted.
+//!
+//! Rules kept here:
+//! - A fresh connection every time: a kept one would not notice that nobody can connect any more.
+//! - Any HTTP answer, 5xx too, means that the endpoint can be reached.
+//! - It carries the provider's own headers and its first key; a failure is a class, never an
+//!   address (S61).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, Request, header};
+use tidegate_config::file::Api;
+
+use crate::{
+    gateway::Worker,
+    provider::Target,
+    upstream::{ConnectError, Pieces},
+};
+
+/// What a probe found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// An HTTP answer.
+    Answer,
+    /// No answer: no connection, a broken one, or silence.
+    Nothing,
+    /// We had no descriptor or port left: says nothing about the provider.
+    OwnShortage,
+}
+
+/// Asks a provider; whoever calls limits the time.
+pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
+    let provider = &target.provider;
+    // A path of the config that cannot be asked for is never answered.
+    let Some(request) = request(&target) else { return Heard::Nothing };
+    let connected = match &provider.place {
+        Some(place) => worker.pool.fresh(&provider.name, place).await,
+        None => {
+            let io = worker.gateway.dial_fake(&provider.name);
+            worker.pool.handshake(&provider.name, io, false).await
+        }
+    };
+    match connected {
+        Ok(mut lease) => match lease.send(request).await {
+            Ok(_) => Heard::Answer,
+            Err(_) => Heard::Nothing,
+        },
+        Err(ConnectError::Shortage) => Heard::OwnShortage,
+        Err(_) => Heard::Nothing,
+    }
+}
+
+fn request(target: &Target) -> Option<Request<Pieces>> {
+    let provider = &target.provider;
+    let request = Request::builder().method(Method::GET).uri(provider.probe_path());
+    let mut request = request.body(Pieces::default()).ok()?;
+    let headers = request.headers_mut();
+    headers.insert(header::USER_AGENT, HeaderValue::from_static("tidegate-probe"));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    if provider.api == Api::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    }
+    for (name, value) in &provider.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    if let Some((name, value)) = target.credentials.iter().flatten().next() {
+        headers.insert(name.clone(), value.clone());
+    }
+    headers.insert(header::HOST, provider.authority.clone());
+    Some(request)
+}

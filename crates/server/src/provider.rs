@@ -1,0 +1,218 @@
+//! Providers and targets as the data plane uses them: everything an upstream request needs, worked
+//! out once when the config is read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use tidegate_config::{
+    Config,
+    file::{Api, Auth, ProbeFile, ProviderFile, Timeouts, TimeoutsFile},
+    provider_url,
+    secret::Environment,
+};
+
+use tidegate_core::probe::ProbeSettings;
+
+use crate::upstream::{Place, client_config};
+
+/// A provider, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub(crate) name: Arc<str>,
+    pub(crate) api: Api,
+    /// Where it is; `None` = inside the process.
+    pub(crate) place: Option<Place>,
+    /// The `host` header.
+    pub(crate) authority: HeaderValue,
+    /// The path of its url, without a slash at the end.
+    base_path: String,
+    /// Headers that every request gets.
+    pub(crate) headers: HeaderMap,
+    /// The query every request gets, without the question mark.
+    query: String,
+    pub(crate) probe: ProbeSettings,
+    probe_path: Option<String>,
+}
+
+/// A target, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) provider: Arc<Provider>,
+    /// The model's name there; `None` = whatever the request names.
+    pub(crate) model: Option<String>,
+    pub(crate) timeouts: Timeouts,
+    /// The credential header of each key of the pool, in the core's order.
+    pub(crate) credentials: Vec<Option<(HeaderName, HeaderValue)>>,
+}
+
+/// Why a provider of the config cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("provider `{provider}`: {reason}")]
+pub struct ProviderError {
+    provider: String,
+    reason: String,
+}
+
+/// All targets by the id of their backend.
+pub(crate) type Targets = BTreeMap<String, Arc<Target>>;
+
+/// The backend that stands for every model of a provider that the config does not name.
+pub(crate) fn any_model(provider: &str) -> String {
+    format!("{provider}/*")
+}
+
+/// Works out every provider and target of a config.
+pub(crate) fn targets(
+    config: &Config,
+    folder: &Path,
+    environment: &dyn Environment,
+) -> Result<Targets, ProviderError> {
+    let mut targets = Targets::new();
+    for (name, file) in &config.file.providers {
+        let provider = Arc::new(provider(config, name, file, folder, environment)?);
+        let prefix = format!("{name}/");
+        for backend in &config.settings.backends {
+            let Some(model) = backend.id.strip_prefix(&prefix) else { continue };
+            let known = file.targets.get(model).map(|target| &target.timeouts);
+            let layers: Vec<&TimeoutsFile> =
+                [Some(&file.timeouts), known].into_iter().flatten().collect();
+            let credential =
+                |&key: &usize| credential(file, config.secrets[key].as_ref()?.expose());
+            targets.insert(
+                backend.id.clone(),
+                Arc::new(Target {
+                    provider: Arc::clone(&provider),
+                    model: (model != "*").then(|| model.to_owned()),
+                    timeouts: TimeoutsFile::resolve(&layers),
+                    credentials: backend.keys.iter().map(credential).collect(),
+                }),
+            );
+        }
+    }
+    Ok(targets)
+}
+
+fn provider(
+    config: &Config,
+    name: &str,
+    file: &ProviderFile,
+    folder: &Path,
+    environment: &dyn Environment,
+) -> Result<Provider, ProviderError> {
+    let fail = |reason: String| ProviderError { provider: name.to_owned(), reason };
+    let url = provider_url(name, file);
+    let probes: Vec<&ProbeFile> = [&config.file.health.probe, &file.health.probe, &file.probe]
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut headers = HeaderMap::new();
+    for (key, value) in &file.headers {
+        let key = HeaderName::try_from(key).map_err(|_| fail(format!("`{key}` is no header")))?;
+        let secret = value.resolve(environment, folder).map_err(fail)?;
+        let mut value = HeaderValue::try_from(secret.expose())
+            .map_err(|_| fail(format!("the value of header `{key}` cannot be sent")))?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    let (place, authority, base_path) = if file.api == Api::Fake {
+        (None, "fake".to_owned(), String::new())
+    } else {
+        let uri: Uri = url.parse().map_err(|_| fail(format!("`{url}` is no url")))?;
+        let host = uri.host().ok_or_else(|| fail(format!("`{url}` has no host")))?.to_owned();
+        let is_tls = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let authority =
+            uri.port_u16().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+        let tls = is_tls.then(|| tls(file, folder, environment)).transpose().map_err(fail)?;
+        let place = Place { host, port, allow_private: file.allow_private, tls };
+        (Some(place), authority, uri.path().trim_end_matches('/').to_owned())
+    };
+    let query: Vec<String> = file
+        .query
+        .iter()
+        .map(|(key, value)| format!("{}={}", escaped(key), escaped(value)))
+        .collect();
+    Ok(Provider {
+        name: name.into(),
+        api: file.api,
+        place,
+        authority: HeaderValue::try_from(authority)
+            .map_err(|_| fail("its host cannot be sent".into()))?,
+        base_path,
+        headers,
+        query: query.join("&"),
+        probe: ProbeFile::resolve(&probes),
+        probe_path: ProbeFile::path_of(&probes).map(str::to_owned),
+    })
+}
+
+fn tls(
+    file: &ProviderFile,
+    folder: &Path,
+    environment: &dyn Environment,
+) -> Result<Arc<rustls::ClientConfig>, String> {
+    let extra = file.ca.as_ref().map(|ca| ca.resolve(environment, folder)).transpose()?;
+    let pem = extra.as_ref().map(|secret| secret.expose().as_bytes());
+    client_config(pem).map_err(|error| error.to_string())
+}
+
+/// How this provider wants its key.
+fn credential(file: &ProviderFile, key: &str) -> Option<(HeaderName, HeaderValue)> {
+    let by_api = match file.api {
+        Api::Openai | Api::Fake => Auth::Bearer,
+        Api::Anthropic => Auth::XApiKey,
+        Api::Gemini => Auth::Bearer,
+    };
+    let (name, value) = match file.auth.unwrap_or(by_api) {
+        Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {key}")),
+        Auth::XApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
+        Auth::ApiKey => (HeaderName::from_static("api-key"), key.to_owned()),
+        Auth::None => return None,
+    };
+    let mut value = HeaderValue::try_from(value).ok()?;
+    value.set_sensitive(true);
+    Some((name, value))
+}
+
+impl Provider {
+    /// The path and query of an upstream request, for a path of ours such as `/v1/messages`.
+    pub(crate) fn path(&self, path: &str, client_query: Option<&str>) -> String {
+        let below = match self.api {
+            // What the vendor's SDK takes as base url has the version in it for these.
+            Api::Openai | Api::Fake => path.strip_prefix("/v1").unwrap_or(path),
+            Api::Anthropic | Api::Gemini => path,
+        };
+        let mut full = format!("{}{below}", self.base_path);
+        let queries = [client_query.unwrap_or_default(), &self.query];
+        for (index, query) in queries.into_iter().filter(|query| !query.is_empty()).enumerate() {
+            full.push(if index == 0 { '?' } else { '&' });
+            full.push_str(query);
+        }
+        full
+    }
+
+    /// The path a probe asks for.
+    pub(crate) fn probe_path(&self) -> String {
+        match &self.probe_path {
+            // Relative to the origin when it starts with a slash, to the url otherwise.
+            Some(path) if path.starts_with('/') => path.clone(),
+            Some(path) => format!("{}/{path}", self.base_path),
+            None => self.path("/v1/models", None),
+        }
+    }
+}
+
+/// Percent-encodes what a query cannot hold as it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

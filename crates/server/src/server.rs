@@ -1,0 +1,272 @@
+//! A running gateway: its threads, and how it starts, reloads and stops.
+//!
+//! N threads carry the data plane, each with a runtime, a listener and connections of its own; one
+//! more carries the admin listener and the probes. Nothing runs that this file did not start, and
+//! [`Server::stop`] waits for all of it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tidegate_config::{
+    Loaded, diagnostic::Diagnostic, file::LogFile, load, secret::Environment, source::Source,
+};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use crate::{
+    clock::Clock,
+    control,
+    gateway::Gateway,
+    listen,
+    live::Live,
+    provider::ProviderError,
+    rng,
+    worker::{self, Phase, ThreadLimits},
+};
+
+/// What a gateway is started with.
+pub struct Start {
+    /// The config's text.
+    pub source: Source,
+    /// The file it was read from; `None` for the built-in demo.
+    pub path: Option<PathBuf>,
+    /// Where secrets come from.
+    pub environment: Arc<dyn Environment + Send + Sync>,
+    /// Threads of the data plane; zero = one per core.
+    pub threads: usize,
+}
+
+/// Why a gateway did not start, or did not take a new config.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The config has errors.
+    #[error("the config has errors")]
+    Config(Vec<Diagnostic>),
+    /// The config leaves nothing to serve.
+    #[error("the config has no route and no server, so there would be nothing to serve")]
+    Nothing,
+    /// A provider cannot be used as configured.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+}
+
+/// A running gateway.
+pub struct Server {
+    gateway: Arc<Gateway>,
+    environment: Arc<dyn Environment + Send + Sync>,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+    phase: watch::Sender<Phase>,
+    threads: Vec<JoinHandle<()>>,
+    drain: Duration,
+}
+
+/// What a new config brought.
+#[derive(Clone, Debug)]
+pub struct Reloaded {
+    /// The start of the config's hash.
+    pub fingerprint: String,
+    /// What somebody should look at.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Server {
+    /// Starts to serve.
+    ///
+    /// # Errors
+    /// The config is not sound, or an address is taken.
+    pub fn start(start: Start) -> Result<Self, StartError> {
+        let (live, _) = prepare(&start.source, start.path.clone(), &*start.environment, None)?;
+        let listen = live.file.listen.0;
+        let admin_listen = live.file.admin.listen.0;
+        let drain = Duration::from_millis(live.file.shutdown.drain.millis().0);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = if start.threads == 0 { cores } else { start.threads };
+        let limits = ThreadLimits {
+            connections: (live.file.limits.connections as usize).div_ceil(count),
+            header_bytes: live.file.limits.headers.0 as usize,
+        };
+        let bind = |address, count| {
+            listen::bind(address, count).map_err(|cause| StartError::Listen { address, cause })
+        };
+        let sockets = bind(listen, count)?;
+        let admin_socket = bind(admin_listen, 1)?.remove(0);
+        let bound = |socket: &std::net::TcpListener, address| {
+            socket.local_addr().map_err(|cause| StartError::Listen { address, cause })
+        };
+        let address = bound(&sockets[0], listen)?;
+        let admin_address = bound(&admin_socket, admin_listen)?;
+        let gateway = Arc::new(Gateway::new(live, Clock::start(), address, admin_address));
+        let (phase, watched) = watch::channel(Phase::Serving);
+        let mut server = Self {
+            gateway: Arc::clone(&gateway),
+            environment: start.environment,
+            address,
+            admin_address,
+            phase,
+            threads: Vec::new(),
+            drain,
+        };
+        for (number, socket) in sockets.into_iter().enumerate() {
+            let (gateway, phase) = (Arc::clone(&gateway), watched.clone());
+            server.thread(format!("worker-{number}"), move || async move {
+                if let Err(error) = worker::run(gateway, socket, limits, phase).await {
+                    tracing::error!(%error, "a worker cannot listen");
+                }
+            })?;
+        }
+        let environment = Arc::clone(&server.environment);
+        server.thread("control".to_owned(), move || {
+            control::run(gateway, admin_socket, environment, watched)
+        })?;
+        Ok(server)
+    }
+
+    /// Where the data plane listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin listener listens.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// What the config says of the log.
+    #[must_use]
+    pub fn log_file(&self) -> LogFile {
+        self.gateway.live.load().file.log.clone()
+    }
+
+    /// The gateway's clock, for the log.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.gateway.clock
+    }
+
+    /// How long a changed file must have settled before it is read again.
+    #[must_use]
+    pub fn debounce(&self) -> Duration {
+        Duration::from_millis(self.gateway.live.load().file.reload.debounce.millis().0)
+    }
+
+    /// What an operator reads in two seconds: what is served, and where.
+    #[must_use]
+    pub fn banner(&self, is_ascii: bool) -> String {
+        let live = self.gateway.live.load();
+        let version = env!("CARGO_PKG_VERSION");
+        let name = live
+            .path
+            .as_ref()
+            .map_or_else(|| "the built-in demo".to_owned(), |path| path.display().to_string());
+        let named = live.targets.keys().filter(|id| !id.ends_with("/*")).count();
+        let dot = if is_ascii { "*" } else { "·" };
+        let routes: Vec<&str> = live.file.routes.keys().map(String::as_str).collect();
+        format!(
+            "tidegate {version}  {name} (sha {})  {named} targets, {} routes\n\
+             \x20 api    http://{}/v1    OpenAI and Anthropic wire formats; models: {}\n\
+             \x20 admin  http://{}       metrics {dot} /api/snapshot\n\
+             serving\n",
+            live.fingerprint,
+            routes.len(),
+            self.address,
+            routes.join(", "),
+            self.admin_address,
+        )
+    }
+
+    /// Takes a new config, or keeps the old one and says why.
+    ///
+    /// # Errors
+    /// The config is not sound; nothing has changed then.
+    pub fn reload(&self, source: &Source) -> Result<Reloaded, StartError> {
+        reload(&self.gateway, source, &*self.environment)
+    }
+
+    /// Stops accepting, lets what is under way finish for a while, and ends.
+    pub fn stop(mut self) {
+        self.phase.send_replace(Phase::Draining);
+        let is_done = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
+        let mut waited = Duration::ZERO;
+        while waited < self.drain && !is_done(&self.threads) {
+            const STEP: Duration = Duration::from_millis(10);
+            #[expect(clippy::disallowed_methods, reason = "the drain is a wait with a deadline")]
+            std::thread::sleep(STEP);
+            waited += STEP;
+        }
+        self.phase.send_replace(Phase::Stopped);
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+
+    fn thread<F: Future<Output = ()>>(
+        &mut self,
+        name: String,
+        run: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<(), StartError> {
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                match runtime {
+                    Ok(runtime) => LocalSet::new().block_on(&runtime, run()),
+                    Err(error) => tracing::error!(%error, "a thread has no runtime"),
+                }
+            })
+            .map_err(StartError::Thread)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+/// Reads a config, checks it whole, and swaps it in if it is good.
+pub(crate) fn reload(
+    gateway: &Gateway,
+    source: &Source,
+    environment: &dyn Environment,
+) -> Result<Reloaded, StartError> {
+    let before = gateway.live.load_full();
+    let path = before.path.clone();
+    let (live, warnings) = prepare(source, path, environment, Some((&before, gateway)))?;
+    let fingerprint = live.fingerprint.clone();
+    gateway.take(live);
+    Ok(Reloaded { fingerprint, warnings })
+}
+
+fn prepare(
+    source: &Source,
+    path: Option<PathBuf>,
+    environment: &dyn Environment,
+    before: Option<(&Live, &Gateway)>,
+) -> Result<(Live, Vec<Diagnostic>), StartError> {
+    let Loaded { config, diagnostics, .. } = load(source, environment);
+    let Some(config) = config else { return Err(StartError::Config(diagnostics)) };
+    if config.file.routes.is_empty() && config.file.mcp.servers.is_empty() {
+        return Err(StartError::Nothing);
+    }
+    let digest = Sha256::digest(source.text().as_bytes());
+    let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let folder: &Path = source.folder();
+    let before = before.map(|(live, gateway)| (live, gateway.now()));
+    let live = Live::new(config, (path, folder), fingerprint, environment, before, rng::seed())?;
+    Ok((live, diagnostics))
+}

@@ -1,0 +1,13 @@
+//! The way to a provider: connections, TLS, pools.
+
+mod body;
+mod connect;
+mod io;
+mod pool;
+mod tls;
+
+pub(crate) use body::Pieces;
+pub(crate) use connect::{ConnectError, Connected, Place, connect};
+pub(crate) use io::Io;
+pub(crate) use pool::{Lease, Pool, SendError};
+pub(crate) use tls::client_config;
