@@ -50,7 +50,7 @@ const LISTEN: &str = "127.0.0.1:8700";
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfigFile {
-    /// Where the data plane (`/v1/*`, `/mcp`, `/health`) listens. Other than loopback only with `keys`.
+    /// Where the data plane (`/v1/*`, `/mcp`) listens. Other than loopback only with `keys`.
     #[schemars(example = &"0.0.0.0:8700")]
     pub listen: Address,
     /// The admin listener: dashboard, API, metrics.

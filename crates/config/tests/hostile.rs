@@ -119,7 +119,10 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_example_never_panics(cut in any::<prop::sample::Index>(), piece in 0..PIECES.len()) {
+    fn a_damaged_example_never_panics(
+        cut in any::<prop::sample::Index>(),
+        piece in 0..PIECES.len(),
+    ) {
         let example = include_str!("../../../docs/example.yaml");
         let mut at = cut.index(example.len());
         while !example.is_char_boundary(at) {

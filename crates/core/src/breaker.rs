@@ -170,7 +170,8 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Opening {
-    /// When traffic or the first failing probe opened it: failing probes count `open_max` from here.
+    /// When traffic or the first failing probe opened it: failing probes count `open_max` from
+    /// here.
     since: Now,
     until: Now,
     period: Millis,

@@ -14,7 +14,7 @@
 //! - [`probe`]: when to ask a backend unasked.
 //! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
 //!   means.
-//! - [`decision`], [`transition`], [`explain`], [`snapshot`]: what the core says about itself, as data.
+//! - [`decision`], [`transition`], [`explain`], [`snapshot`]: what the core says about itself.
 
 pub mod attempt;
 mod backend;

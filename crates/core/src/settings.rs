@@ -138,7 +138,7 @@ pub struct EndpointSettings {
 pub struct KeySettings {
     /// Its name in snapshots and transitions, e.g. `anthropic#2`.
     pub id: String,
-    /// What makes it the same key after a reload: provider and reference, e.g. `anthropic env:KEY_A`.
+    /// What makes it the same key after a reload: provider and reference, `anthropic env:KEY_A`.
     pub identity: String,
 }
 

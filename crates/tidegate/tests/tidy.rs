@@ -194,7 +194,9 @@ fn unfinished(file: &Text<'_>) -> Vec<String> {
 
 fn whitespace(file: &Text<'_>) -> Vec<String> {
     let mut complaints = each_line(file, |line| {
-        if line.contains('\t') {
+        // A sample of a broken file is broken on purpose.
+        let is_sample = file.path.ends_with("tests/diagnostics/not-yaml.yaml");
+        if line.contains('\t') && !is_sample {
             return Some("a tab".to_owned());
         }
         line.ends_with([' ', '\r']).then(|| "space at the end of the line".to_owned())

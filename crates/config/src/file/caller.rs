@@ -13,7 +13,7 @@ const ADMIN_LISTEN: &str = "127.0.0.1:8701";
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminFile {
-    /// Where the dashboard, the admin API and `/metrics` listen. Other than loopback only with `token`.
+    /// Where dashboard, admin API and `/metrics` listen. Other than loopback only with `token`.
     #[schemars(example = &"127.0.0.1:8701")]
     pub listen: Address,
     /// The token that admin requests have to carry. Absent: none is asked for, on loopback only.

@@ -18,7 +18,7 @@ pub struct ProviderFile {
     /// The wire format it speaks.
     #[schemars(example = &"openai")]
     pub api: Api,
-    /// What the vendor's official SDK takes as base url (with `/v1` for openai). Absent: the vendor's public one.
+    /// The base url, as the vendor's SDK takes it (with `/v1` for openai). Absent: the public one.
     #[schemars(example = &"http://127.0.0.1:11434/v1")]
     pub url: Option<String>,
     /// Its key. Absent, and no `keys`: requests carry none.

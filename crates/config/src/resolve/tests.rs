@@ -16,7 +16,8 @@ providers:
     health: { open_for: 10s }
     timeouts: { connect: 1s }
     targets:
-      claude: { health: { open_for: 60s }, timeouts: { first_content: 9s }, context: 200000, vision: false }
+      claude:
+        { health: { open_for: 60s }, timeouts: { first_content: 9s }, context: 200000, vision: false }
       extra: {}
 routes:
   fast:

@@ -84,7 +84,8 @@ fn sound(text: &str) -> Sample {
 #[test]
 fn the_schema_says_what_a_scalar_means() {
     let sample = sound(
-        "name: 5.4\ninner: {needed: -7}\ncount: 0x10\nratio: 1\nwait: 1m30s\nshare: 20%\non: True\nword: second\n\
+        "name: 5.4\ninner: {needed: -7}\ncount: 0x10\nratio: 1\nwait: 1m30s\nshare: 20%\non: True\n\
+         word: second\n\
          names: [true, 1e3, null-ish]\nany: {a: [1, true, x, '1']}\n",
     );
     assert_eq!(sample.name, "5.4");
@@ -162,7 +163,8 @@ fn every_kind_of_mistake_has_a_path_and_its_own_words() {
         "name: x\nsteps: [{reqest: a}, {request: a, advance: 1s}, {advance: 1}]\n",
         &[
             "steps[0].reqest TG010 unknown key `reqest`",
-            "steps[1] TG012 `steps[1]`: expected exactly one of `request` or `advance`, found a map",
+            "steps[1] TG012 `steps[1]`: expected exactly one of `request` or `advance`, \
+             found a map",
             "steps[2].advance TG016 `steps[2].advance`: `1` has no unit: write `1s`",
         ],
     );

@@ -153,7 +153,8 @@ proptest! {
         let (state, failures) = (bed.state("a"), bed.snap("a").consecutive_failures);
         bed.report(held, outcome);
         if was_stale {
-            prop_assert_eq!((bed.state("a"), bed.snap("a").consecutive_failures), (state, failures));
+            let found = (bed.state("a"), bed.snap("a").consecutive_failures);
+            prop_assert_eq!(found, (state, failures));
         }
     }
 

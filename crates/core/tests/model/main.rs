@@ -4,8 +4,8 @@
 //! history in which several requests are under way at once, and compares after every step:
 //! snapshots, pins, who may be chosen, how a request ends, how many transitions were told.
 //!
-//! 1000 cases of about 300 steps by default; `PROPTEST_CASES` asks for more. A failing history is shrunk
-//! and printed; nothing is kept on disk. `PROPTEST_RNG_SEED=N` repeats a run.
+//! 1000 cases of about 300 steps by default; `PROPTEST_CASES` asks for more. A failing history is
+//! shrunk and printed; nothing is kept on disk. `PROPTEST_RNG_SEED=N` repeats a run.
 
 mod breaker;
 mod evidence;

@@ -1,8 +1,8 @@
 //! Which headers cross the gateway.
 //!
 //! Rules kept here:
-//! - Upstream goes what a provider's API knows, from a list; nothing else. So no credential, cookie,
-//!   hop-by-hop header or forwarding header of a client ever reaches a provider (S10, S13, S21).
+//! - Upstream goes what a provider's API knows, from a list; nothing else. So no credential,
+//!   cookie, hop-by-hop or forwarding header of a client ever reaches a provider (S10, S13, S21).
 //! - Back goes everything but hop-by-hop headers and cookies.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
