@@ -1,33 +1,32 @@
-//! Sections that this version checks but does not act on.
+//! Keys that this version checks but does not act on.
 //!
-//! One table says which; a section leaves it when its behaviour is built.
+//! One table says which; a key leaves it when its behaviour is built.
 
 use super::Check;
-use crate::{codes::config as codes, path::KeyPath};
+use crate::{codes::config as codes, file::Api, path::KeyPath};
 
-/// Top-level keys without a behaviour yet. The simulator uses `health`, `providers`, `routes` and
-/// `default_route`; everything else needs the serving part of the program.
-const NOT_BUILT: [&str; 10] = [
-    "listen",
-    "admin",
-    "keys",
-    "mcp",
-    "history",
-    "telemetry",
-    "limits",
-    "log",
-    "reload",
-    "shutdown",
-];
+/// Top-level keys without a behaviour yet.
+const NOT_BUILT: [&str; 3] = ["mcp", "history", "telemetry"];
 
 impl Check<'_> {
     pub(super) fn built(&mut self) {
         for key in NOT_BUILT {
-            let path = KeyPath::from(key);
-            if self.is_written(&path) {
-                let message = format!("`{key}` is checked, but does nothing in this version");
+            self.not_built(&KeyPath::from(key));
+        }
+        let routes = KeyPath::from("routes");
+        for name in self.file.routes.keys() {
+            self.not_built(&routes.key(name).key("hold"));
+        }
+        let providers = KeyPath::from("providers");
+        for (name, provider) in &self.file.providers {
+            let path = providers.key(name);
+            self.not_built(&path.key("serves"));
+            if provider.api == Api::Gemini {
+                let path = path.key("api");
+                let message = "`gemini` is not spoken in this version: no request is converted";
                 self.report(
-                    self.warning(&codes::NOT_BUILT, &path, message).at_key(self.document, &path),
+                    self.warning(&codes::NOT_BUILT, &path, message)
+                        .help("use its OpenAI-compatible url with `api: openai`"),
                 );
             }
         }
@@ -38,6 +37,15 @@ impl Check<'_> {
                 self.warning(&codes::RESERVED, &state, message)
                     .at_key(self.document, &state)
                     .help("remove it; each gateway judges health for itself"),
+            );
+        }
+    }
+
+    fn not_built(&mut self, path: &KeyPath) {
+        if self.is_written(path) {
+            let message = format!("`{path}` is checked, but does nothing in this version");
+            self.report(
+                self.warning(&codes::NOT_BUILT, path, message).at_key(self.document, path),
             );
         }
     }
