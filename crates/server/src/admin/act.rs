@@ -123,7 +123,8 @@ pub(super) async fn backend(
         let message = format!("there is no backend `{id}`: `GET /api/snapshot` lists them");
         return error(StatusCode::NOT_FOUND, &message);
     }
-    tracing::info!(backend = id, deed = deed.word(), reason = order.reason, "an operator acted");
+    let reason = Some(order.reason.as_str()).filter(|reason| !reason.is_empty());
+    tracing::info!(backend = id, deed = deed.word(), reason, "an operator acted");
     (StatusCode::OK, answer)
 }
 

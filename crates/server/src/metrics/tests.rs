@@ -52,7 +52,10 @@ fn every_event_is_counted_where_a_board_looks_for_it() {
         r#"tidegate_requests_total{result="ok",route="fast"} 1"#,
         r#"tidegate_requests_total{result="failed",route="fast"} 1"#,
         r#"tidegate_client_failures_total{reason="nothing_left",route="fast"} 1"#,
-        r#"tidegate_failovers_total{from="one/small",reason="overloaded",route="fast",to="two/large"} 1"#,
+        concat!(
+            r#"tidegate_failovers_total{from="one/small",reason="overloaded","#,
+            r#"route="fast",to="two/large"} 1"#
+        ),
         r#"tidegate_first_token_seconds_bucket{target="two/large",le="0.5"} 1"#,
         r#"tidegate_request_seconds_count{route="fast"} 2"#,
         r#"tidegate_tokens_total{kind="cached",route="fast",target="two/large"} 5"#,

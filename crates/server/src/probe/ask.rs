@@ -1,7 +1,8 @@
 //! One probe: a `GET` to the provider, of which only the response head is wanted.
 //!
 //! Rules kept here:
-//! - A fresh connection every time: a kept one would not notice that nobody can connect any more.
+//! - A fresh connection every time, and none is kept: a kept one would not notice that nobody can
+//!   connect any more.
 //! - Any HTTP answer, 5xx too, means that the endpoint can be reached.
 //! - It carries the provider's own headers and its first key; a failure is a class, never an
 //!   address (S61).
@@ -41,14 +42,17 @@ pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
             worker.pool.handshake(&provider.name, io, false).await
         }
     };
-    match connected {
+    let heard = match connected {
         Ok(mut lease) => match lease.send(request).await {
             Ok(_) => Heard::Answer,
             Err(_) => Heard::Nothing,
         },
         Err(ConnectError::Shortage) => Heard::OwnShortage,
         Err(_) => Heard::Nothing,
-    }
+    };
+    // An HTTP/2 connection is kept as soon as it is there. Whoever uses one has a hold of its own.
+    worker.pool.clear();
+    heard
 }
 
 fn request(target: &Target) -> Option<Request<Pieces>> {
