@@ -205,6 +205,7 @@ impl<'a> Resolver<'a> {
                 tools: target.tools,
                 vision: target.vision,
                 context: target.context,
+                protocol: provider.api.protocol(),
             },
         };
         Some(self.add_backend(id, settings))

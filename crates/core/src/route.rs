@@ -7,7 +7,7 @@ use crate::{
     budget::Budget,
     mark::Standing as MarkStanding,
     read::Read,
-    settings::{Abilities, OnAuthError, PinMode, RouteSettings, Standing, Tactic},
+    settings::{Abilities, OnAuthError, PinMode, Protocol, RouteSettings, Standing, Tactic},
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
 };
@@ -22,6 +22,8 @@ pub struct Needs {
     pub vision: bool,
     /// It is this many tokens long, where known.
     pub context: u64,
+    /// The protocol it is written in; `None` = one that every target understands.
+    pub protocol: Option<Protocol>,
 }
 
 /// An ability a target lacks for a request.
@@ -34,12 +36,19 @@ pub enum Ability {
     Vision,
     /// A context window that is large enough.
     Context,
+    /// Speaking the request's protocol.
+    Protocol,
 }
 
 impl Needs {
     /// What `abilities` lacks, if anything. Unknown means able.
     #[must_use]
     pub fn lacking(&self, abilities: &Abilities) -> Option<Ability> {
+        if let (Some(asked), Some(spoken)) = (self.protocol, abilities.protocol)
+            && asked != spoken
+        {
+            return Some(Ability::Protocol);
+        }
         if self.tools && abilities.tools == Some(false) {
             return Some(Ability::Tools);
         }

@@ -172,6 +172,20 @@ pub struct Abilities {
     pub vision: Option<bool>,
     /// Its context window in tokens.
     pub context: Option<u64>,
+    /// The protocol it speaks; unknown means all.
+    pub protocol: Option<Protocol>,
+}
+
+/// A wire protocol, as far as routing cares: who can understand a request as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// OpenAI's.
+    OpenAi,
+    /// Anthropic's.
+    Anthropic,
+    /// Google's.
+    Gemini,
 }
 
 /// One route: ordered tiers of backends, and how a request walks them.

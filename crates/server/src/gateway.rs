@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use tidegate_core::{time::Now, transition::Notes};
@@ -14,6 +14,7 @@ use crate::{
     demo,
     fake::{self, Fake},
     live::Live,
+    log::LogSettings,
     metrics::Metrics,
     report, task,
     upstream::{Io, Pool},
@@ -33,6 +34,10 @@ pub(crate) struct Gateway {
     pub(crate) admin_address: SocketAddr,
     /// Providers of `api: fake`, made when first asked and kept: their outages go by their age.
     fakes: Mutex<BTreeMap<Arc<str>, Arc<Fake>>>,
+    /// One reload at a time: each goes on from the config before it.
+    pub(crate) reloading: Mutex<()>,
+    /// The log of the process, if this gateway has it.
+    pub(crate) log: OnceLock<LogSettings>,
 }
 
 impl Gateway {
@@ -45,8 +50,16 @@ impl Gateway {
         let metrics = Metrics::new();
         metrics.follow(&live);
         let live = ArcSwap::from_pointee(live);
-        let fakes = Mutex::default();
-        Self { live, clock, metrics, address, admin_address, fakes }
+        Self {
+            live,
+            clock,
+            metrics,
+            address,
+            admin_address,
+            fakes: Mutex::default(),
+            reloading: Mutex::default(),
+            log: OnceLock::new(),
+        }
     }
 
     /// A connection to the fake provider of this name.
@@ -63,6 +76,9 @@ impl Gateway {
     /// Serves by another config from now on.
     pub(crate) fn take(&self, live: Live) {
         self.metrics.follow(&live);
+        if let Some(log) = self.log.get() {
+            log.follow(&live.file.log);
+        }
         self.live.store(Arc::new(live));
     }
 

@@ -6,14 +6,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tidegate_config::{
-    Loaded, diagnostic::Diagnostic, file::LogFile, load, secret::Environment, source::Source,
-};
+use tidegate_config::{Loaded, diagnostic::Diagnostic, load, secret::Environment, source::Source};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
@@ -23,6 +21,7 @@ use crate::{
     gateway::Gateway,
     listen,
     live::Live,
+    log::{self, AlreadyLogging},
     provider::ProviderError,
     rng,
     worker::{self, Phase, ThreadLimits},
@@ -150,16 +149,14 @@ impl Server {
         self.admin_address
     }
 
-    /// What the config says of the log.
-    #[must_use]
-    pub fn log_file(&self) -> LogFile {
-        self.gateway.live.load().file.log.clone()
-    }
-
-    /// The gateway's clock, for the log.
-    #[must_use]
-    pub fn clock(&self) -> Clock {
-        self.gateway.clock
+    /// Makes this gateway's events the log of the process, as its config says.
+    ///
+    /// # Errors
+    /// The process has a log already.
+    pub fn log(&self) -> Result<(), AlreadyLogging> {
+        let settings = log::start(&self.gateway.live.load().file.log, self.gateway.clock)?;
+        drop(self.gateway.log.set(settings));
+        Ok(())
     }
 
     /// How long a changed file must have settled before it is read again.
@@ -244,6 +241,7 @@ pub(crate) fn reload(
     source: &Source,
     environment: &dyn Environment,
 ) -> Result<Reloaded, StartError> {
+    let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
     let before = gateway.live.load_full();
     let path = before.path.clone();
     let (live, warnings) = prepare(source, path, environment, Some((&before, gateway)))?;

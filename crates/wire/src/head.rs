@@ -84,7 +84,12 @@ impl<'a> RequestHead<'a> {
             model: found.model,
             is_stream: found.stream.unwrap_or(false),
             session: found.cache_key.or(found.user_id).or(found.user),
-            needs: Needs { tools: found.has_tools, vision: found.has_images, context },
+            needs: Needs {
+                tools: found.has_tools,
+                vision: found.has_images,
+                context,
+                protocol: None,
+            },
             first_key_at,
             is_empty,
         })

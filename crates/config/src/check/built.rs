@@ -44,9 +44,7 @@ impl Check<'_> {
     fn not_built(&mut self, path: &KeyPath) {
         if self.is_written(path) {
             let message = format!("`{path}` is checked, but does nothing in this version");
-            self.report(
-                self.warning(&codes::NOT_BUILT, path, message).at_key(self.document, path),
-            );
+            self.report(self.warning(&codes::NOT_BUILT, path, message).at_key(self.document, path));
         }
     }
 }

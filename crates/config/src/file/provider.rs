@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tidegate_core::settings::Protocol;
 
 use super::{
     health::{HealthFile, ProbeFile},
@@ -96,6 +97,17 @@ pub enum Api {
 }
 
 impl Api {
+    /// What the core needs to know of it; a fake speaks all of them.
+    #[must_use]
+    pub const fn protocol(self) -> Option<Protocol> {
+        match self {
+            Self::Openai => Some(Protocol::OpenAi),
+            Self::Anthropic => Some(Protocol::Anthropic),
+            Self::Gemini => Some(Protocol::Gemini),
+            Self::Fake => None,
+        }
+    }
+
     /// The vendor's public url; none for a provider inside the process.
     #[must_use]
     pub const fn public_url(self) -> Option<&'static str> {

@@ -1,6 +1,6 @@
 //! Tests of what a file means to the core.
 
-use tidegate_core::settings::{HealthSettings, OnAuthError, PinMode, Tactic};
+use tidegate_core::settings::{HealthSettings, OnAuthError, PinMode, Protocol, Tactic};
 
 use super::*;
 use crate::{load::load, secret::FixedEnvironment};
@@ -101,7 +101,12 @@ fn health_and_timeouts_come_from_the_innermost_block() {
     assert_eq!(claude.health.failure_threshold, 5);
     assert_eq!(claude.first_content_within, Millis::seconds(10));
     assert_eq!(claude.answer_within, Millis::minutes(10));
-    let abilities = Abilities { tools: None, vision: Some(false), context: Some(200_000) };
+    let abilities = Abilities {
+        tools: None,
+        vision: Some(false),
+        context: Some(200_000),
+        protocol: Some(Protocol::Anthropic),
+    };
     assert_eq!(claude.abilities, abilities);
     assert_eq!(settings.backends[3].health.open_for, Millis::seconds(10));
     assert_eq!(settings.backends[4].health.failure_threshold, 1);

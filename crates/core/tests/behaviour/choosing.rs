@@ -94,8 +94,20 @@ fn a_missing_ability_is_a_400() {
 }
 
 #[test]
+fn a_target_that_speaks_another_protocol_lacks_an_ability() {
+    use tidegate_core::settings::{Abilities, Protocol};
+    let speaks = |protocol| Abilities { protocol, ..Abilities::default() };
+    let asks = |protocol| Needs { protocol, ..Needs::default() };
+    let openai = asks(Some(Protocol::OpenAi));
+    assert_eq!(openai.lacking(&speaks(Some(Protocol::Anthropic))), Some(Ability::Protocol));
+    assert_eq!(openai.lacking(&speaks(Some(Protocol::OpenAi))), None);
+    assert_eq!(openai.lacking(&speaks(None)), None);
+    assert_eq!(asks(None).lacking(&speaks(Some(Protocol::Anthropic))), None);
+}
+
+#[test]
 fn an_unknown_ability_means_able() {
-    let needs = Needs { tools: true, vision: true, context: u64::MAX };
+    let needs = Needs { tools: true, vision: true, context: u64::MAX, ..Needs::default() };
     assert_eq!(needs.lacking(&tidegate_core::settings::Abilities::default()), None);
     let none = tidegate_core::settings::Abilities { tools: Some(false), ..Default::default() };
     assert_eq!(needs.lacking(&none), Some(Ability::Tools));

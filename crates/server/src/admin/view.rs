@@ -70,7 +70,12 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
     let ask = Ask {
         caller: &question.caller,
         session: &question.session,
-        needs: Needs { tools: question.tools, vision: question.vision, context: question.context },
+        needs: Needs {
+            tools: question.tools,
+            vision: question.vision,
+            context: question.context,
+            protocol: None,
+        },
         ..Ask::default()
     };
     let explanation = live.core.explain(way.route, clock.now(), &ask, rng::draw());

@@ -10,6 +10,8 @@ use tidegate_core::{
     attempt::{Answer, End, Finish},
     outcome::{Outcome, OutcomeKind},
     plan::Ask,
+    route::Needs,
+    settings::Protocol,
 };
 use tidegate_wire::{
     dialect::Dialect,
@@ -67,7 +69,7 @@ pub(crate) async fn forward(
     let ask = Ask {
         caller: &inbound.caller.name,
         session,
-        needs: head.needs,
+        needs: Needs { protocol: Some(protocol(dialect)), ..head.needs },
         is_stream: head.is_stream,
         within: inbound.within(),
     };
@@ -124,6 +126,11 @@ pub(crate) async fn forward(
             }
         }
     }
+}
+
+/// Requests are not converted: only targets that speak the client's protocol can be asked.
+fn protocol(dialect: Dialect) -> Protocol {
+    if dialect.is_anthropic() { Protocol::Anthropic } else { Protocol::OpenAi }
 }
 
 /// An event of a stream may be this long before the commit, and passes in parts after it.

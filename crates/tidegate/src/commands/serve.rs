@@ -21,8 +21,8 @@ use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
+use tidegate_server::demo;
 use tidegate_server::server::{Server, Start, StartError};
-use tidegate_server::{demo, log};
 
 use self::watch::FileWatch;
 use crate::exit::{self, Exit};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &ServeArgs, printer: &Printer) -> Exit {
         Ok(server) => server,
         Err(error) => return cannot_start(&source, &error, printer),
     };
-    if log::start(&server.log_file(), server.clock()).is_err() {
+    if server.log().is_err() {
         printer.detail("the log was set up already");
     }
     printer.note(server.banner(printer.is_ascii()).trim_end());
