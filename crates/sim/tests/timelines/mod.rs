@@ -1,11 +1,9 @@
 //! What the tests of timelines share.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
-use serde_json::Value;
 use tidegate_config::{diagnostic::Diagnostic, source::Source};
 use tidegate_sim::{
     builtin,
-    scenario::{Report, Scenario, load},
+    scenario::{Scenario, load},
 };
 
 /// The scenario of a text that has no error.
@@ -20,9 +18,4 @@ pub fn changed(name: &str, from: &str, to: &str) -> Scenario {
     let text = builtin::get(name).expect("an example").text;
     assert!(text.contains(from), "{name} has no `{from}`");
     sound(&text.replace(from, to))
-}
-
-/// A report's JSON form.
-pub fn json(report: &Report) -> Value {
-    report.to_json()
 }
