@@ -78,7 +78,7 @@ fn an_example_fails_when_the_behaviour_is_another() {
         ("total-loss", "floor: 20", "floor: 100000"),
         ("recovery-herd", "affinity: 5m", "affinity: 5m, health: { promotion_hold: 0s }"),
         ("metastable", "open_for: 15s", "open_for: 15s, failure_threshold: 1000, failure_ratio: 0"),
-        ("gray", "affinity: 0s", "affinity: 0s, max_hops: 0"),
+        ("gray", "affinity: 0s", "max_hops: 0"),
         ("long-soak", "config: default", "config: { on_auth_error: surface }"),
     ];
     for (name, from, to) in wrong {
@@ -171,13 +171,21 @@ fn clients_retry_as_often_as_written() {
 #[test]
 fn ten_years_and_no_time_at_all_break_nothing() {
     let stories = [
-        "for: 87600h\ntraffic: { rate: 1/d, sessions: 3 }\nbackends: { a/b: [{ at: 8760h, do: refuse }] }\n",
+        "for: 87600h\ntraffic: { rate: 1/d, sessions: 3 }\n\
+         backends: { a/b: [{ at: 8760h, do: refuse }] }\n",
         "for: 87600h\ntraffic: { rate: 0/s }\nbackends: { a/b: [{ at: 0s, do: hang }] }\n",
         "for: 0s\ntraffic: { rate: 1000/s }\nbackends: { a/b: [] }\n",
-        "for: 1ms\ntraffic: { rate: 2000000/s, arrivals: even }\nbackends: { a/b: [{ at: 0s, do: ok, latency: 0s, tokens: 1 }] }\n",
+        "for: 1ms\ntraffic: { rate: 2000000/s, arrivals: even }\n\
+         backends: { a/b: [{ at: 0s, do: ok, latency: 0s, tokens: 1 }] }\n",
         "for: 2s\ntraffic: { rate: 500/s }\nconfig: { deadline: 0s }\nbackends: { a/b: [] }\n",
-        "for: 2s\ntraffic: { rate: 500/s, clients_retry: 255 }\nconfig: { max_hops: 0, timeouts: { first_content: 0s, answer: 0s } }\nbackends: { a/b: [] }\n",
-        "for: 60s\ntraffic: { rate: 50/s, sessions: 5 }\nconfig: { health: { open_for: 0s, open_jitter: 1, trial_permits: 3, recovery_threshold: 1 }, retry_budget: { window: 0s, floor: 0 } }\nbackends: { a/b: [{ at: 0s, do: refuse, share: 50% }], a/c: [{ at: 1s, do: hang }] }\n",
+        "for: 2s\ntraffic: { rate: 500/s, clients_retry: 255 }\n\
+         config: { max_hops: 0, timeouts: { first_content: 0s, answer: 0s } }\n\
+         backends: { a/b: [] }\n",
+        "for: 60s\ntraffic: { rate: 50/s, sessions: 5 }\n\
+         config:\n  health: { open_for: 0s, open_jitter: 1, trial_permits: 3 }\n\
+         \x20 retry_budget: { window: 0s, floor: 0 }\n\
+         backends:\n  a/b: [{ at: 0s, do: refuse, share: 50% }]\n\
+         \x20 a/c: [{ at: 1s, do: hang }]\n",
     ];
     for text in stories {
         let report = sound(text).run(5);

@@ -87,7 +87,8 @@ fn a_scenario_names_its_config_relative_to_itself() {
     let story = |backend: &str| {
         let text = format!(
             "for: 1m\ntraffic: {{ rate: 2/s }}\nconfig: tidegate.yaml\n\
-             backends:\n  {backend}: [{{ at: 5s, do: refuse }}]\nexpect: {{ client_failures: {{ max: 0 }} }}\n"
+             backends:\n  {backend}: [{{ at: 5s, do: refuse }}]\n\
+             expect: {{ client_failures: {{ max: 0 }} }}\n"
         );
         let path = folder.join("story.yaml");
         fs::write(&path, text).expect("it can be written");

@@ -5,7 +5,7 @@ use tidegate_sim::scenario::load;
 
 const SOUND: &str = "for: 1m\ntraffic: { rate: 1/s }\nbackends:\n  a/b: []\n  a/c: []\n";
 
-/// `line:column code message` of each problem; the file must not give a scenario if one is an error.
+/// `line:column code message` of each problem; with an error there must be no scenario.
 fn problems(text: &str) -> Vec<String> {
     let source = Source::new("t.yaml", text);
     let (scenario, problems) = load(&source);

@@ -81,7 +81,8 @@ fn a_failed_expectation_is_marked_and_told_how_to_replay() {
 #[test]
 fn the_json_report_has_its_documented_keys() {
     let text = "scenario: small\nfor: 10s\ntraffic: { rate: 1/s, arrivals: even }\n\
-                backends: { a/b: [{ at: 5s, do: refuse }] }\nexpect: { client_failures: { max: 9 } }\n";
+                backends: { a/b: [{ at: 5s, do: refuse }] }\n\
+                expect: { client_failures: { max: 9 } }\n";
     let json = sound(text).run(0).to_json();
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).expect("it is JSON"));
 }
