@@ -162,7 +162,7 @@ impl JsonSchema for Duration {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A duration: numbers with units, `d`, `h`, `m`, `s`, `ms`, in this order.",
+            "description": "A duration: numbers with units `d`, `h`, `m`, `s`, `ms`.",
             "type": "string",
             "format": FORMAT,
             "pattern": r"^(\d+(\.\d+)?d)?(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?(\d+(\.\d+)?ms)?$",

@@ -17,7 +17,10 @@ providers:
     timeouts: { connect: 1s }
     targets:
       claude:
-        { health: { open_for: 60s }, timeouts: { first_content: 9s }, context: 200000, vision: false }
+        health: { open_for: 60s }
+        timeouts: { first_content: 9s }
+        context: 200000
+        vision: false
       extra: {}
 routes:
   fast:

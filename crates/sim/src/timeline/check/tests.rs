@@ -1,1 +1,1 @@
-
+//! What is refused in a timeline, and how it is said.
