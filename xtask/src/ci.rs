@@ -1,4 +1,4 @@
-//! The chores that are lists of stages: `ci`, `bench` and `nightly`.
+//! The chores that are lists of stages: `ci` and `nightly`.
 //!
 //! `ci` is everything a change must pass, cheapest first, and stops at the first failure. It has
 //! to stay below 25 minutes on two cores from an empty cache: whatever takes longer belongs into
@@ -43,12 +43,6 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     }
     let minutes = start.elapsed().as_secs_f64() / 60.0;
     say::line(&format!("\nall stages passed in {minutes:.1} min: {counts}"));
-    Ok(())
-}
-
-/// Runs the benchmarks of the core and the simulator.
-pub(crate) fn bench() -> anyhow::Result<()> {
-    Stage::cargo("bench", &["bench", "-p", "tidegate-core", "-p", "tidegate-sim"]).run()?;
     Ok(())
 }
 

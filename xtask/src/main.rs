@@ -6,11 +6,12 @@
 //! | `ci` | every check a change must pass, stage by stage ([`ci`]) |
 //! | `deny` | what the dependency tree may hold ([`deny`]) |
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
-//! | `bench` | runs the benchmarks ([`ci::bench`]) |
+//! | `bench [core \| gateway]` | the benches; the comparison with nginx and Envoy ([`mod@bench`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
 //! Only [`say`] prints. A chore ends with exit code 0, 1 (it failed) or 2 (no such chore).
 
+mod bench;
 mod ci;
 mod counts;
 mod deny;
@@ -20,7 +21,8 @@ mod stage;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | bench | nightly>";
+const USAGE: &str =
+    "usage: cargo xtask <ci | deny | docs [--check] | bench [core | gateway] | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +32,7 @@ fn main() -> ExitCode {
         ["deny"] => deny::check(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
-        ["bench"] => ci::bench(),
+        ["bench", rest @ ..] => bench::run(rest),
         ["nightly"] => ci::nightly(),
         _ => {
             say::trouble(USAGE);

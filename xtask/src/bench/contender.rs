@@ -1,0 +1,177 @@
+//! The programs under load: started on their core, with their settings from `bench/`, and stopped.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::{tools::Tools, usage::Cores};
+use crate::docs;
+
+/// A program that serves. It is stopped when this value is dropped.
+#[derive(Debug)]
+pub(super) struct Contender {
+    pub(super) name: &'static str,
+    child: Child,
+    /// Plain answers.
+    pub(super) port: u16,
+    /// Streams; the same as `port` where one listener serves both.
+    pub(super) stream_port: u16,
+    /// The model name that leads to the paced stream.
+    pub(super) stream_model: &'static str,
+}
+
+/// The ports of what stands behind the contenders.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upstreams {
+    pub(super) plain: u16,
+    pub(super) stream: u16,
+}
+
+impl Contender {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Contender {
+    fn drop(&mut self) {
+        // nginx's master takes its worker along on SIGTERM, but not when it is killed.
+        let pid = self.child.id().to_string();
+        drop(Command::new("kill").arg(&pid).status());
+        for _ in 0..50 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            pause();
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The fast upstream: nginx with a fixed answer, beside the load.
+pub(super) fn upstream(tools: &Tools, folder: &Path) -> anyhow::Result<Contender> {
+    let port = free_port()?;
+    let folder = settings(folder, "upstream.conf", &[("PORT", port)])?;
+    let mut command = Command::new(&tools.nginx);
+    command.arg("-p").arg(&folder).arg("-c").arg(folder.join("upstream.conf"));
+    start("direct", command, port, port, "bench")
+}
+
+/// nginx as a plain proxy.
+pub(super) fn nginx(
+    tools: &Tools,
+    folder: &Path,
+    cores: &Cores,
+    upstreams: Upstreams,
+) -> anyhow::Result<Contender> {
+    let (port, stream_port) = (free_port()?, free_port()?);
+    let folder = settings(folder, "nginx.conf", &values(port, stream_port, upstreams))?;
+    let mut command = pinned(&tools.nginx, cores);
+    command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf"));
+    start("nginx", command, port, stream_port, "bench")
+}
+
+/// Envoy as a plain proxy.
+pub(super) fn envoy(
+    tools: &Tools,
+    folder: &Path,
+    cores: &Cores,
+    upstreams: Upstreams,
+) -> anyhow::Result<Contender> {
+    let (port, stream_port) = (free_port()?, free_port()?);
+    let folder = settings(folder, "envoy.yaml", &values(port, stream_port, upstreams))?;
+    let mut command = pinned(&tools.envoy, cores);
+    command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]);
+    command.arg("-c").arg(folder.join("envoy.yaml"));
+    start("envoy", command, port, stream_port, "bench")
+}
+
+/// This gateway.
+pub(super) fn tidegate(
+    binary: &Path,
+    folder: &Path,
+    cores: &Cores,
+    upstreams: Upstreams,
+) -> anyhow::Result<Contender> {
+    let (port, admin_port) = (free_port()?, free_port()?);
+    let mut values = values(port, port, upstreams);
+    values.push(("ADMIN_PORT", admin_port));
+    let folder = settings(folder, "tidegate.yaml", &values)?;
+    let mut command = pinned(binary, cores);
+    command.args(["serve", "--threads", "1", "-c"]).arg(folder.join("tidegate.yaml"));
+    start("tidegate", command, port, port, "bench-stream")
+}
+
+fn values(port: u16, stream_port: u16, upstreams: Upstreams) -> Vec<(&'static str, u16)> {
+    vec![
+        ("PORT", port),
+        ("STREAM_PORT", stream_port),
+        ("UPSTREAM", upstreams.plain),
+        ("STREAM_UPSTREAM", upstreams.stream),
+    ]
+}
+
+/// Fills `@NAME@` of a settings file and writes it into a folder of its own, which is returned.
+fn settings(
+    folder: &Path,
+    name: &str,
+    values: &[(&'static str, u16)],
+) -> anyhow::Result<std::path::PathBuf> {
+    let file = docs::root().join("bench").join(name);
+    let mut text = std::fs::read_to_string(&file)
+        .with_context(|| format!("cannot read `{}`", file.display()))?;
+    // The comment at the top names the places and is not one of them.
+    for (key, value) in values {
+        text = text.replace(&format!("@{key}@"), &value.to_string());
+    }
+    let folder = folder.join(format!("run-{}", name.split('.').next().unwrap_or(name)));
+    std::fs::create_dir_all(&folder).context("cannot make a folder below `target/bench`")?;
+    std::fs::write(folder.join(name), text).context("cannot write settings")?;
+    Ok(folder)
+}
+
+fn pinned(program: &Path, cores: &Cores) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cores.contender]).arg(program);
+    command
+}
+
+fn start(
+    name: &'static str,
+    mut command: Command,
+    port: u16,
+    stream_port: u16,
+    stream_model: &'static str,
+) -> anyhow::Result<Contender> {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot start {name}"))?;
+    let mut contender = Contender { name, child, port, stream_port, stream_model };
+    // 10 s: Envoy, the slowest to start, takes about one.
+    for _ in 0..500 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(contender);
+        }
+        if let Ok(Some(status)) = contender.child.try_wait() {
+            bail!("{name} ended at once with {status}; what it said stands above");
+        }
+        pause();
+    }
+    bail!("{name} does not listen on port {port} after 10 s")
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is nothing to wait on but the process")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+    Ok(listener.local_addr().context("a bound socket has an address")?.port())
+}
