@@ -196,9 +196,8 @@ impl Passage {
             self.journey.used(watch.usage());
         }
         self.report(OutcomeKind::Success, "");
-        let is_read = self.rest.as_ref().is_some_and(Body::is_end_stream);
-        if let Some(lease) = self.lease.take().filter(|_| is_read) {
-            self.journey.worker.pool.keep(lease);
+        if let (Some(lease), Some(rest)) = (self.lease.take(), self.rest.take()) {
+            self.journey.worker.pool.keep_when_read(lease, rest);
         }
         self.over();
     }

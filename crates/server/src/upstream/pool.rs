@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, header};
-use hyper::body::Incoming;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::Instant;
@@ -27,6 +28,9 @@ const IDLE_MAX: usize = 256;
 /// Providers and their load balancers close idle connections after about a minute or more; asking
 /// on one that is about to close costs a connect.
 const IDLE_FOR: Duration = Duration::from_secs(55);
+
+/// The end of a body follows its last event at once, or the connection is not worth keeping.
+const END_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Idle {
@@ -124,6 +128,26 @@ impl Pool {
             kept.remove(0);
         }
         kept.push(Idle { sender, since: Instant::now() });
+    }
+
+    /// Keeps a connection as soon as the end of an answer has been read that has nothing more to
+    /// say; one that goes on talking is closed.
+    pub(crate) fn keep_when_read(self: &Rc<Self>, lease: Lease, mut rest: Incoming) {
+        if rest.is_end_stream() {
+            return self.keep(lease);
+        }
+        let pool = Rc::clone(self);
+        task::spawn("end of an answer", async move {
+            let end = tokio::time::timeout(END_WITHIN, rest.frame()).await;
+            // A trailing comment or blank line is no reason to give up; a second one is.
+            let end = match end {
+                Ok(Some(Ok(_))) => tokio::time::timeout(END_WITHIN, rest.frame()).await,
+                end => end,
+            };
+            if matches!(end, Ok(None)) {
+                pool.keep(lease);
+            }
+        });
     }
 
     /// Closes what is idle: at shutdown, or after a reload moved a provider.
