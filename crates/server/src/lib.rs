@@ -24,6 +24,7 @@ mod listen;
 mod live;
 pub mod log;
 mod metrics;
+mod percent;
 mod probe;
 mod provider;
 mod report;

@@ -4,7 +4,7 @@
 
 use http::{Method, StatusCode, Uri};
 
-use crate::data::Refusal;
+use crate::{data::Refusal, percent::decoded};
 
 /// What a path does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,25 +115,6 @@ pub(super) fn without_id(uri: &Uri, found: Option<&Found>) -> Uri {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = path.parse().ok();
     Uri::from_parts(parts).unwrap_or_default()
-}
-
-/// Undoes percent-encoding; `None` if it is broken or hides a control character.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = tail;
-            continue;
-        }
-        let (digits, tail) = tail.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))
 }
 
 #[cfg(test)]

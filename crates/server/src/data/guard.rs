@@ -5,14 +5,18 @@
 //!   whose name was rebound to 127.0.0.1 still says its own name (S27, S29).
 //! - An `origin` must be such a name too; `null` never is (S28).
 //! - A request that two readers could cut differently is refused and the connection closed (S20).
-//! - A path has one spelling: no escapes, no empty or dot segments (S25).
+//! - A path has one spelling: no escapes, no empty or dot segments (S25). Only the name of a model
+//!   that is asked about may be escaped, as SDKs do: it is looked up and never followed.
 
 use std::net::SocketAddr;
 
-use http::{HeaderMap, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 /// A refusal: the status and the sentence.
 pub(crate) type Refusal = (StatusCode, &'static str);
+
+/// What follows is a model's name.
+pub(crate) const MODELS: &str = "/v1/models/";
 
 /// Checks everything that does not need the body.
 pub(crate) fn check(
@@ -26,18 +30,38 @@ pub(crate) fn check(
         check_host(listen, uri, headers)?;
     }
     check_origin(listen, headers)?;
-    check_path(uri.path())?;
-    let is_plain = headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"text/plain"));
-    if method == Method::POST && is_plain {
+    if !names_a_model(method, uri.path()) {
+        check_path(uri.path())?;
+    }
+    if method == Method::POST && !headers.get(header::CONTENT_TYPE).is_none_or(is_json) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`"));
     }
-    let query = uri.query().unwrap_or_default();
-    if query.split('&').any(|pair| pair.starts_with("key=") || pair.starts_with("api_key=")) {
+    if uri.query().is_some_and(|query| query.split('&').any(is_key)) {
         return Err((StatusCode::BAD_REQUEST, "send the key in a header, never in the query"));
     }
     Ok(())
+}
+
+/// Whether a body is said to be JSON. A browser asks nobody before it posts anything else (S30).
+fn is_json(content_type: &HeaderValue) -> bool {
+    let kind = content_type.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    let (start, end) = (&b"application/"[..], &b"json"[..]);
+    let kind = kind.trim_ascii();
+    let begins = kind.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
+    let below = kind.get(start.len()..).unwrap_or_default();
+    begins
+        && (below.eq_ignore_ascii_case(end)
+            || below.rsplit(|byte| *byte == b'+').next().is_some_and(|suffix| {
+                suffix.len() < below.len() && suffix.eq_ignore_ascii_case(end)
+            }))
+}
+
+/// Whether a part of the query is a key, by one of the names that providers give it.
+fn is_key(pair: &str) -> bool {
+    const NAMES: &[&str] = &["key", "apikey", "xapikey", "accesstoken", "token", "authorization"];
+    let name = pair.split('=').next().unwrap_or_default();
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    NAMES.contains(&plain.to_ascii_lowercase().as_str())
 }
 
 fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -87,6 +111,10 @@ fn is_ours(listen: SocketAddr, host: &str) -> bool {
         SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
     };
     name.eq_ignore_ascii_case("localhost") || ["127.0.0.1", "[::1]", &own].contains(&name)
+}
+
+fn names_a_model(method: &Method, path: &str) -> bool {
+    method == Method::GET && path.starts_with(MODELS)
 }
 
 fn check_path(path: &str) -> Result<(), Refusal> {
@@ -156,6 +184,16 @@ mod tests {
             assert_eq!(refused(path, &[HOST]), Some(404), "{path}");
         }
         assert_eq!(refused("/v1/models/ollama/qwen2.5:7b", &[HOST]), None);
+    }
+
+    #[test]
+    fn s25_a_models_name_may_be_escaped_where_it_is_only_looked_up() {
+        let listen = "127.0.0.1:8700".parse().expect("an address");
+        let headers: HeaderMap =
+            [(header::HOST, "localhost".parse().expect("a value"))].into_iter().collect();
+        let uri = Uri::from_static("/v1/models/ollama%2Fqwen2.5%3A7b");
+        assert!(check(listen, &Method::GET, &uri, &headers).is_ok());
+        assert!(check(listen, &Method::POST, &uri, &headers).is_err());
     }
 
     #[test]

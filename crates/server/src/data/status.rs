@@ -26,7 +26,8 @@ use tidegate_core::{
     time::Now,
 };
 
-use crate::{caller::Caller, clock::Clock, live::Live, log::rfc3339};
+use super::guard::MODELS;
+use crate::{caller::Caller, clock::Clock, live::Live, log::rfc3339, percent::decoded};
 
 /// An answer: its status and its JSON.
 pub(crate) type Answer = (StatusCode, Bytes);
@@ -46,10 +47,11 @@ pub(crate) fn get(
         "/v1/routes" => routes(live, caller, now),
         "/v1/models" => models(live, caller, shape),
         _ => {
-            let id = path.strip_prefix("/v1/models/")?;
-            match model(live, caller, shape, id) {
+            let id = path.strip_prefix(MODELS)?;
+            let name = decoded(id).unwrap_or_else(|| id.to_owned());
+            match model(live, caller, shape, &name) {
                 Some(found) => found,
-                None => return Some((StatusCode::NOT_FOUND, bytes(&shape.missing(id)))),
+                None => return Some((StatusCode::NOT_FOUND, bytes(&shape.missing(&name)))),
             }
         }
     };

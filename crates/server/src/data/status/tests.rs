@@ -160,8 +160,14 @@ fn both_sdks_get_their_own_shape() {
 fn a_name_that_only_the_default_route_takes_is_no_model() {
     let live = bed();
     let all = caller(&live, "canary-caller-all");
-    for (id, exists) in [("fast", true), ("two/spare", true), ("two/*", false), ("whatever", false)]
-    {
+    for (id, exists) in [
+        ("fast", true),
+        ("two/spare", true),
+        ("two%2Fspare", true),
+        ("two/*", false),
+        ("whatever", false),
+        ("two%2", false),
+    ] {
         let path = format!("/v1/models/{id}");
         let answer = get(&live, &Clock::start(), &path, &HeaderMap::new(), &all);
         let (status, body) = answer.expect("it is a path of ours");
