@@ -11,7 +11,7 @@ use std::io::{IsTerminal, stdout};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{check, completions, explain, help, schema, serve, sim};
+use crate::commands::{check, completions, explain, fake, help, schema, serve, sim};
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
@@ -60,6 +60,9 @@ pub(crate) enum Command {
     Completions(completions::CompletionsArgs),
     /// How does this work? (config, scenarios, breaker, exit-codes)
     Help(help::HelpArgs),
+    /// Answer like a provider (for tests)
+    #[command(name = "__fake", hide = true)]
+    Fake(fake::FakeArgs),
 }
 
 /// Flags every verb has: how much is said, and how it looks.

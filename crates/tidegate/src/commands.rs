@@ -6,6 +6,7 @@
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
+pub(crate) mod fake;
 pub(crate) mod help;
 pub(crate) mod schema;
 pub(crate) mod serve;
@@ -25,5 +26,6 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
         Command::Schema(args) => schema::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),
         Command::Help(args) => help::run(args, printer),
+        Command::Fake(args) => fake::run(args, printer),
     }
 }
