@@ -21,6 +21,8 @@ use crate::upstream::{Place, client_config};
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) name: Arc<str>,
+    /// Names the connections that may be used for it: a provider that moved has another.
+    pub(crate) connections: Arc<str>,
     pub(crate) api: Api,
     /// Where it is; `None` = inside the process.
     pub(crate) place: Option<Place>,
@@ -134,8 +136,10 @@ fn provider(
         .iter()
         .map(|(key, value)| format!("{}={}", escaped(key), escaped(value)))
         .collect();
+    let ca = file.ca.as_ref().map(ToString::to_string).unwrap_or_default();
     Ok(Provider {
         name: name.into(),
+        connections: format!("{name} {url} {ca} {}", file.allow_private).into(),
         api: file.api,
         place,
         authority: HeaderValue::try_from(authority)

@@ -73,6 +73,10 @@ impl Failure {
 /// How much of an error's body is read: enough for any error a provider means to be read.
 const ERROR_BODY_MAX: usize = 1024 * 1024;
 
+/// How long an answer in pieces may be to be put together for a look: errors are short, and long
+/// answers are not to be copied.
+const ERROR_IN_PIECES_MAX: usize = 64 * 1024;
+
 /// What an attempt needs to know of its request.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
@@ -139,7 +143,7 @@ async fn send(
     let spare = request.clone();
     let mut request = request;
     for is_second in [false, true] {
-        let kept = if is_second { None } else { pool.kept(&provider.name) };
+        let kept = if is_second { None } else { pool.kept(&provider.connections) };
         let mut lease = match kept {
             Some(lease) => lease,
             None => connect(journey, target, timers).await?,
@@ -154,7 +158,8 @@ async fn send(
             Ok(Ok(response)) => return Ok((response, lease)),
             Ok(Err(SendError::NotSent(unsent))) if lease.is_reused => request = *unsent,
             Ok(Err(SendError::Broken(error)))
-                if lease.is_reused && (error.is_incomplete_message() || error.is_closed()) =>
+                // Closed or reset, by the time it had been kept: no word on the provider's state.
+                if lease.is_reused && !error.is_parse() =>
             {
                 request = spare.clone();
             }
@@ -171,13 +176,13 @@ async fn send(
 
 async fn connect(journey: &Journey, target: &Target, timers: &Timers) -> Result<Lease, Failure> {
     let pool = &journey.worker.pool;
-    let name = &target.provider.name;
+    let provider = &target.provider;
     let until = timers.connect();
-    let connected = match &target.provider.place {
-        Some(place) => within(until, pool.fresh(name, place)).await,
+    let connected = match &provider.place {
+        Some(place) => within(until, pool.fresh(&provider.connections, place)).await,
         None => {
-            let io = journey.worker.gateway.dial_fake(name);
-            within(until, pool.handshake(name, io, false)).await
+            let io = journey.worker.gateway.dial_fake(&provider.name);
+            within(until, pool.handshake(&provider.connections, io, false)).await
         }
     };
     match connected {
@@ -309,11 +314,7 @@ impl Opening {
     /// The stream is complete: what remains of the body is nothing a client waits for.
     fn whole(self, journey: &Journey) -> Opened {
         let usage = self.events.as_ref().map(|(_, watch)| watch.usage());
-        // What follows a terminator is at most the end of the body: if that is here already the
-        // connection can be used again.
-        if hyper::body::Body::is_end_stream(&self.rest) {
-            journey.worker.pool.keep(self.lease);
-        }
+        journey.worker.pool.keep_when_read(self.lease, self.rest);
         Opened::Whole { head: self.head, pieces: self.held, usage }
     }
 
@@ -350,20 +351,26 @@ impl Opening {
             }
         }
         journey.worker.pool.keep(self.lease);
-        let first = self.held.front().map(|it| &it[..]).unwrap_or_default();
-        if self.held.len() <= 1 && body::kind(first) == BodyKind::Error {
-            let outcome = classified::of_event(target, self.head.status, first);
-            let said = Some((
-                self.head.status,
-                self.head.headers,
-                self.held.pop_front().unwrap_or_default(),
-            ));
+        if let Some(error) = error_in(&self.held) {
+            let outcome = classified::of_event(target, self.head.status, &error);
+            let said = Some((self.head.status, self.head.headers, error));
             return Opened::Failed(Failure { outcome, detail: "an error inside the answer", said });
         }
         journey.content(self.timers.since_sent());
         let usage = Usage::of_pieces(self.held.make_contiguous());
         Opened::Whole { head: self.head, pieces: self.held, usage }
     }
+}
+
+/// The error that an answer is, in however many pieces it came.
+fn error_in(held: &VecDeque<Bytes>) -> Option<Bytes> {
+    let whole = match held.len() {
+        0 => return None,
+        1 => held[0].clone(),
+        _ if held.iter().map(Bytes::len).sum::<usize>() > ERROR_IN_PIECES_MAX => return None,
+        _ => held.iter().map(|piece| &piece[..]).collect::<Vec<_>>().concat().into(),
+    };
+    (body::kind(&whole) == BodyKind::Error).then_some(whole)
 }
 
 /// What a chunk brought before the first content.

@@ -36,10 +36,10 @@ pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
     // A path of the config that cannot be asked for is never answered.
     let Some(request) = request(&target) else { return Heard::Nothing };
     let connected = match &provider.place {
-        Some(place) => worker.pool.fresh(&provider.name, place).await,
+        Some(place) => worker.pool.fresh(&provider.connections, place).await,
         None => {
             let io = worker.gateway.dial_fake(&provider.name);
-            worker.pool.handshake(&provider.name, io, false).await
+            worker.pool.handshake(&provider.connections, io, false).await
         }
     };
     let heard = match connected {

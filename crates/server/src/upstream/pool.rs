@@ -123,6 +123,13 @@ impl Pool {
             return;
         }
         let mut idle = self.idle.borrow_mut();
+        if !idle.contains_key(&lease.provider) {
+            // One that is new here may stand in the place of one that nobody asks for any more.
+            idle.retain(|_, kept| {
+                kept.retain(Idle::is_usable);
+                !kept.is_empty()
+            });
+        }
         let kept = idle.entry(lease.provider).or_default();
         if kept.len() >= IDLE_MAX {
             kept.remove(0);
@@ -150,7 +157,7 @@ impl Pool {
         });
     }
 
-    /// Closes what is idle: at shutdown, or after a reload moved a provider.
+    /// Closes what is idle, at shutdown.
     pub(crate) fn clear(&self) {
         self.idle.borrow_mut().clear();
         self.h2.borrow_mut().clear();
@@ -159,9 +166,15 @@ impl Pool {
     fn kept_h1(&self, provider: &Arc<str>) -> Option<http1::SendRequest<Pieces>> {
         let mut idle = self.idle.borrow_mut();
         let kept = idle.get_mut(provider)?;
-        kept.retain(|it| !it.sender.is_closed() && it.since.elapsed() < IDLE_FOR);
+        kept.retain(Idle::is_usable);
         let warmest = kept.iter().rposition(|it| it.sender.is_ready())?;
         Some(kept.swap_remove(warmest).sender)
+    }
+}
+
+impl Idle {
+    fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && self.since.elapsed() < IDLE_FOR
     }
 }
 
