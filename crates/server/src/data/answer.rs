@@ -13,6 +13,7 @@ use tidegate_wire::{
 };
 
 use super::{body::ClientBody, journey::Journey};
+use crate::provider::Target;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-tidegate-request-id");
 const RESOLVED: HeaderName = HeaderName::from_static("x-tidegate-resolved");
@@ -106,35 +107,54 @@ pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
 /// Tells an SDK not to try again what was tried here, and when it may.
 pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey) {
     headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
-    if !headers.contains_key(header::RETRY_AFTER)
-        && let Some(wait) = journey.re_entry()
-    {
+    // What the last upstream said of itself is not when this route can be asked again.
+    if let Some(wait) = journey.re_entry() {
+        headers.remove("retry-after-ms");
         headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.0.div_ceil(1000).max(1)));
     }
 }
 
-/// A provider's words without our key in them, should it echo what it was sent (S2).
+/// A provider's words without our secrets in them, should it echo what it was sent (S2): the key of
+/// this attempt, and the headers that the config adds.
 pub(crate) fn masked(
-    body: Bytes,
-    credentials: &[Option<(HeaderName, HeaderValue)>],
+    (status, mut headers, mut body): (StatusCode, HeaderMap, Bytes),
+    target: &Target,
     key: usize,
-) -> Bytes {
-    let Some((_, value)) = credentials.get(key).and_then(Option::as_ref) else { return body };
-    let secret = value.as_bytes();
-    let secret = secret.strip_prefix(b"Bearer ").unwrap_or(secret);
-    // A key of a few characters could be any word; replacing it would garble the error.
-    if secret.len() < 8 || memchr::memmem::find(&body, secret).is_none() {
-        return body;
+) -> (StatusCode, HeaderMap, Bytes) {
+    let credential = target.credentials.get(key).and_then(Option::as_ref).map(|(_, value)| value);
+    for value in credential.into_iter().chain(target.provider.headers.values()) {
+        let secret = value.as_bytes();
+        let secret = secret.strip_prefix(b"Bearer ").unwrap_or(secret);
+        // One of a few characters could be any word; replacing it would garble the error.
+        if secret.len() < 8 {
+            continue;
+        }
+        if let Some(clean) = without(&body, secret) {
+            body = clean.into();
+        }
+        for value in headers.values_mut() {
+            let clean = without(value.as_bytes(), secret);
+            if let Some(clean) = clean.and_then(|clean| HeaderValue::try_from(clean).ok()) {
+                *value = clean;
+            }
+        }
     }
-    let mut clean = Vec::with_capacity(body.len());
+    (status, headers, body)
+}
+
+/// The text with every place of the secret masked; `None` if it is nowhere.
+fn without(text: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
+    let mut places = memchr::memmem::find_iter(text, secret).peekable();
+    places.peek()?;
+    let mut clean = Vec::with_capacity(text.len());
     let mut from = 0;
-    for at in memchr::memmem::find_iter(&body, secret) {
-        clean.extend_from_slice(&body[from..at]);
+    for at in places {
+        clean.extend_from_slice(&text[from..at]);
         clean.extend_from_slice(b"***");
         from = at + secret.len();
     }
-    clean.extend_from_slice(&body[from..]);
-    clean.into()
+    clean.extend_from_slice(&text[from..]);
+    Some(clean)
 }
 
 #[cfg(test)]
@@ -142,12 +162,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s2_a_key_that_a_provider_echoes_is_masked() {
-        let value = HeaderValue::from_static("Bearer sk-canary-1234");
-        let credentials = [Some((header::AUTHORIZATION, value))];
-        let body = Bytes::from("bad key sk-canary-1234, again: Bearer sk-canary-1234!");
-        let clean = masked(body, &credentials, 0);
-        assert_eq!(clean, "bad key ***, again: Bearer ***!");
-        assert_eq!(masked(Bytes::from("fine"), &credentials, 0), "fine");
+    fn s2_a_secret_that_a_provider_echoes_is_masked_everywhere() {
+        let text = b"bad key sk-canary-1234, again: Bearer sk-canary-1234!";
+        let clean = without(text, b"sk-canary-1234");
+        assert_eq!(clean.as_deref(), Some(&b"bad key ***, again: Bearer ***!"[..]));
+        assert_eq!(without(b"fine", b"sk-canary-1234"), None);
     }
 }

@@ -96,6 +96,8 @@ pub(crate) async fn forward(
         };
         let model = journey.model_for(&target);
         let Some(request) = request::build(&inbound, &head, &target, key, model) else {
+            // As many as attempts: the core names the one to relay by its number.
+            said.push(None);
             journey.report(&Outcome::unanswered(OutcomeKind::Cancelled), "cannot be sent");
             continue;
         };
@@ -118,10 +120,7 @@ pub(crate) async fn forward(
                 return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
             }
             Opened::Failed(Failure { outcome, detail, said: words }) => {
-                let secrets = &target.credentials;
-                said.push(words.map(|(status, headers, body)| {
-                    (status, headers, answer::masked(body, secrets, key))
-                }));
+                said.push(words.map(|words| answer::masked(words, &target, key)));
                 journey.report(&outcome, detail);
             }
         }

@@ -48,7 +48,7 @@ pub(crate) struct Timers {
 impl Timers {
     pub(crate) fn new(timeouts: Timeouts, now: Now, deadline: Now) -> Self {
         let began = Instant::now();
-        let left = Duration::from_millis(deadline.since(now).0);
+        let left = Duration::from_millis(deadline.since(now).0.min(MAX_MS));
         Self { timeouts, began, sent: began, deadline: began + left }
     }
 
