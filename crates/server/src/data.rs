@@ -50,9 +50,7 @@ pub(crate) async fn answer(
         let mut response = fail(kind_of(status), message);
         // Whatever follows on this connection cannot be trusted to begin where it seems to.
         if status == StatusCode::BAD_REQUEST {
-            response
-                .headers_mut()
-                .insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+            close_after(&mut response);
         }
         return response;
     }
@@ -82,13 +80,31 @@ pub(crate) async fn answer(
     if !path.starts_with("/v1/") {
         return fail(OwnErrorKind::NotFound, "there is nothing at this path");
     }
+    let Some(passed) = inbound::passed(&head.headers, &worker.gateway.mark) else {
+        return fail(
+            OwnErrorKind::LoopDetected,
+            "this request has been here before: a provider's url leads back to this gateway",
+        );
+    };
+    let is_chunked = head.headers.contains_key(http::header::TRANSFER_ENCODING);
     let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
         Ok(body) => body,
         Err((status, message)) => return fail(kind_of(status), message),
     };
     let query = head.uri.query().map(str::to_owned);
-    let inbound = Inbound { id, path, query, headers: head.headers, body, caller };
-    forward::forward(worker, &live, inbound).await
+    let inbound = Inbound { id, path, query, headers: head.headers, passed, body, caller };
+    let mut response = forward::forward(worker, &live, inbound).await;
+    if is_chunked {
+        // Where the next head begins could not be followed (`worker/head_scan.rs`).
+        close_after(&mut response);
+    }
+    response
+}
+
+/// Makes a response the last one of its connection.
+fn close_after(response: &mut Response<ClientBody>) {
+    let close = http::HeaderValue::from_static("close");
+    response.headers_mut().insert(http::header::CONNECTION, close);
 }
 
 fn kind_of(status: StatusCode) -> OwnErrorKind {

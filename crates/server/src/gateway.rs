@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
+use http::HeaderValue;
 use tidegate_core::{time::Now, transition::Notes};
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     live::Live,
     log::LogSettings,
     metrics::Metrics,
-    report, task,
+    report, rng, task,
     upstream::{Io, Pool},
 };
 
@@ -32,6 +33,8 @@ pub(crate) struct Gateway {
     /// Where it really listens: a reload does not move listeners.
     pub(crate) address: SocketAddr,
     pub(crate) admin_address: SocketAddr,
+    /// Names this process in the header that every upstream request carries (S58).
+    pub(crate) mark: HeaderValue,
     /// Providers of `api: fake`, made when first asked and kept: their outages go by their age.
     fakes: Mutex<BTreeMap<Arc<str>, Arc<Fake>>>,
     /// One reload at a time: each goes on from the config before it.
@@ -50,12 +53,15 @@ impl Gateway {
         let metrics = Metrics::new();
         metrics.follow(&live);
         let live = ArcSwap::from_pointee(live);
+        let mark = HeaderValue::try_from(format!("{:016x}", rng::draw()))
+            .expect("hexadecimal digits can stand in a header");
         Self {
             live,
             clock,
             metrics,
             address,
             admin_address,
+            mark,
             fakes: Mutex::default(),
             reloading: Mutex::default(),
             log: OnceLock::new(),

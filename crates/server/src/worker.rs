@@ -1,25 +1,32 @@
 //! One thread of the data plane: accepts connections and serves them until told to stop.
+//!
+//! [`client_io`] has the limits on waiting for a client, [`head_scan`] an eye on its bytes.
+
+mod client_io;
+mod head_scan;
 
 use std::cell::Cell;
 use std::net::TcpListener;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http_body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use self::client_io::{Answering, AnsweringGuard, ClientIo};
 use crate::{
-    data,
+    data::{self, ClientBody},
     gateway::{Gateway, Worker},
     task,
 };
 
-/// A client that has not sent its request head by then is not going to.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -91,15 +98,22 @@ fn serve(
     let worker = Rc::clone(worker);
     task::spawn("client connection", async move {
         let _open = open;
+        let answering = Answering::default();
         let service = service_fn(|request| {
             let worker = Rc::clone(&worker);
-            async move { Ok::<_, std::convert::Infallible>(data::answer(&worker, request).await) }
+            let guard = answering.begin();
+            async move {
+                let response = data::answer(&worker, request).await;
+                let served = response.map(|body| Served { body, _guard: guard });
+                Ok::<_, std::convert::Infallible>(served)
+            }
         });
+        let io = ClientIo::new(stream, answering.clone());
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WITHIN)
+            .header_read_timeout(None)
+            .max_header_size(limits.header_bytes)
             .max_buf_size(limits.header_bytes.max(8192))
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(io), service);
         tokio::pin!(connection);
         tokio::select! {
             // A client that breaks its connection is its own affair.
@@ -110,6 +124,32 @@ fn serve(
             }
         }
     });
+}
+
+/// An answer's body; its connection is answering until it is gone.
+struct Served {
+    body: ClientBody,
+    _guard: AnsweringGuard,
+}
+
+impl Body for Served {
+    type Data = <ClientBody as Body>::Data;
+    type Error = <ClientBody as Body>::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Counts a connection while it is open.

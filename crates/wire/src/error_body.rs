@@ -46,6 +46,8 @@ pub enum OwnErrorKind {
     BadGateway,
     /// The answer broke after a part of it was released.
     StreamBroken,
+    /// The request has passed this gateway before.
+    LoopDetected,
     /// A fault of the gateway.
     Internal,
 }
@@ -85,6 +87,7 @@ impl OwnErrorKind {
             Self::Timeout => (408, "timeout", "timeout_error", "timeout_error"),
             Self::BadGateway => (502, "bad_gateway", "server_error", "api_error"),
             Self::StreamBroken => (502, "stream_broken", "server_error", "api_error"),
+            Self::LoopDetected => (508, "loop_detected", "server_error", "api_error"),
             Self::Internal => (500, "internal_error", "server_error", "api_error"),
         };
         OwnErrorRow { status, code, openai_type, anthropic_type }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tidegate_core::time::Millis;
+use tokio::time::{Instant, timeout_at};
 
 use super::guard::Refusal;
 use crate::caller::Caller;
 
 /// A client that sends nothing of its body for this long has gone.
 const BODY_IDLE: Duration = Duration::from_secs(30);
+/// And one that sends so little each second, in the long run, only means to keep us busy (S48).
+const BODY_RATE: u64 = 1024;
 
 /// Where a session's name may stand, in this order; the body is looked at last.
 const SESSION_HEADERS: &[&str] = &[
@@ -27,12 +30,30 @@ const SESSION_HEADERS: &[&str] = &[
 /// Where an SDK says how long it will wait, in seconds.
 const TIMEOUT_HEADERS: &[&str] = &["x-stainless-read-timeout", "x-stainless-timeout"];
 
+/// Where gateways say that a request has passed them.
+pub(crate) const PASSED: HeaderName = HeaderName::from_static("x-tidegate-passed");
+/// More gateways in a row than anybody sets up on purpose, at 18 bytes each.
+const PASSED_MAX: usize = 160;
+
+/// The gateways that a request has passed, and this one; `None` if it is among them already, or if
+/// there are too many (S58).
+pub(crate) fn passed(headers: &HeaderMap, own: &HeaderValue) -> Option<HeaderValue> {
+    let Some(before) = headers.get(PASSED) else { return Some(own.clone()) };
+    let is_ours = memchr::memmem::find(before.as_bytes(), own.as_bytes()).is_some();
+    if is_ours || before.len() > PASSED_MAX {
+        return None;
+    }
+    HeaderValue::try_from([before.as_bytes(), b", ", own.as_bytes()].concat()).ok()
+}
+
 /// A request that is ready to be routed.
 pub(crate) struct Inbound {
     pub(crate) id: String,
     pub(crate) path: String,
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
+    /// The gateways this request has passed, this one last.
+    pub(crate) passed: HeaderValue,
     pub(crate) body: Bytes,
     pub(crate) caller: Arc<Caller>,
 }
@@ -52,6 +73,12 @@ impl Inbound {
     }
 }
 
+/// Until when the next bytes of a body are awaited, of which so many have come.
+fn patience(began: Instant, now: Instant, len: usize) -> Instant {
+    let earned = Duration::from_secs(len as u64 / BODY_RATE);
+    (began + BODY_IDLE + earned).min(now + BODY_IDLE)
+}
+
 /// Reads a body to its end, at most `limit` bytes of it.
 pub(crate) async fn read_body(
     headers: &HeaderMap,
@@ -68,10 +95,12 @@ pub(crate) async fn read_body(
     if body.size_hint().lower() > limit {
         return Err(TOO_LARGE);
     }
+    let began = Instant::now();
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
-        let frame = tokio::time::timeout(BODY_IDLE, body.frame()).await.map_err(|_| GONE)?;
+        let until = patience(began, Instant::now(), first.len() + rest.len());
+        let frame = timeout_at(until, body.frame()).await.map_err(|_| GONE)?;
         let Some(frame) = frame else { break };
         let Ok(data) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
         if (first.len() + rest.len() + data.len()) as u64 > limit {
@@ -89,4 +118,29 @@ pub(crate) async fn read_body(
         }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s48_a_body_in_drops_runs_out_of_patience_and_a_slow_one_does_not() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert_eq!(patience(began, at(0), 0), at(30));
+        assert_eq!(patience(began, at(29), 3), at(30), "a byte now and then earns nothing");
+        assert_eq!(patience(began, at(100), 1 << 20), at(130), "ten KiB a second are welcome");
+    }
+
+    #[test]
+    fn s58_a_request_that_was_here_before_is_known() {
+        let own = HeaderValue::from_static("00000000000000aa");
+        let sent =
+            |text: &'static str| HeaderMap::from_iter([(PASSED, HeaderValue::from_static(text))]);
+        assert_eq!(passed(&HeaderMap::new(), &own), Some(own.clone()));
+        let both = HeaderValue::from_static("00000000000000bb, 00000000000000aa");
+        assert_eq!(passed(&sent("00000000000000bb"), &own), Some(both));
+        assert_eq!(passed(&sent("00000000000000aa, 00000000000000bb"), &own), None);
+    }
 }

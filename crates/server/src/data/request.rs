@@ -8,7 +8,10 @@ use tidegate_wire::{
     splice::{EncodedName, Spliced},
 };
 
-use super::{headers, inbound::Inbound};
+use super::{
+    headers,
+    inbound::{Inbound, PASSED},
+};
 use crate::{provider::Target, upstream::Pieces};
 
 /// What Anthropic wants to hear if the client does not say: never a reason to refuse.
@@ -38,6 +41,7 @@ pub(crate) fn build(
     if let Some((name, value)) = target.credentials.get(key).cloned().flatten() {
         headers.insert(name, value);
     }
+    headers.insert(PASSED, inbound.passed.clone());
     headers.insert(header::HOST, provider.authority.clone());
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     let path = provider.path(&inbound.path, inbound.query.as_deref());

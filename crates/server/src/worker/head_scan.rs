@@ -1,0 +1,192 @@
+//! Looks at requests on their way in for what two readers could cut differently (S20).
+//!
+//! The HTTP library below is lenient where the standard lets it be: it takes a bare line feed for
+//! the end of a line, and drops a length that stands beside `transfer-encoding`. A proxy in front
+//! of the gateway may read the same bytes otherwise, and then one client's bytes become another's
+//! request. So the bytes themselves are looked at, before the library sees them.
+//!
+//! Rules kept here:
+//! - Every line of a head ends with CRLF.
+//! - A head has at most one `content-length` or `transfer-encoding`, together.
+//! - Where the next head begins is known from the length of the body. After a body in chunks it is
+//!   not, so such a connection carries no further request (`data.rs` closes it).
+//!
+//! Left to others: everything else that makes a head bad, which the library refuses by itself.
+
+use memchr::memchr;
+
+/// How much of a line that arrives in parts is kept: the headers that matter are shorter.
+const LINE_KEPT: usize = 128;
+
+/// Where in the conversation the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Before the first line of a head.
+    Between,
+    Head,
+    /// So many bytes of a body are to come.
+    Body(u64),
+    /// In what comes in chunks.
+    Chunks,
+}
+
+/// One connection's bytes, as far as they have come.
+#[derive(Debug)]
+pub(super) struct HeadScan {
+    place: Place,
+    /// The start of a line whose end has not come.
+    line: Vec<u8>,
+    /// The last byte of that line.
+    last: u8,
+    length: Option<u64>,
+    is_chunked: bool,
+}
+
+impl HeadScan {
+    pub(super) fn new() -> Self {
+        let (place, line) = (Place::Between, Vec::new());
+        Self { place, line, last: 0, length: None, is_chunked: false }
+    }
+
+    /// Whether a head has begun and not ended.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.place == Place::Head
+    }
+
+    /// Whether no part of a request is under way.
+    pub(super) fn is_between(&self) -> bool {
+        self.place == Place::Between
+    }
+
+    /// Takes the next bytes. If they can be read in two ways: the place of a line feed where that
+    /// shows.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.place {
+                Place::Chunks => return None,
+                Place::Body(left) => {
+                    let skipped = left.min((bytes.len() - at) as u64);
+                    at += skipped as usize;
+                    let left = left - skipped;
+                    self.place = if left == 0 { Place::Between } else { Place::Body(left) };
+                }
+                Place::Between | Place::Head => {
+                    let rest = &bytes[at..];
+                    let Some(end) = memchr(b'\n', rest) else {
+                        self.keep(rest);
+                        return None;
+                    };
+                    if !self.take_line(&rest[..end]) {
+                        return Some(at + end);
+                    }
+                    at += end + 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// A part of a line whose end has not come.
+    fn keep(&mut self, part: &[u8]) {
+        self.place = Place::Head;
+        self.last = part.last().copied().unwrap_or(self.last);
+        let room = LINE_KEPT.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&part[..part.len().min(room)]);
+    }
+
+    /// A line's last part, without its line feed; false if it is not sound.
+    fn take_line(&mut self, part: &[u8]) -> bool {
+        if self.line.is_empty() {
+            return match part.strip_suffix(b"\r") {
+                Some(line) => self.judge(line),
+                None => false,
+            };
+        }
+        self.keep(part);
+        let line = std::mem::take(&mut self.line);
+        self.last == b'\r' && self.judge(line.strip_suffix(b"\r").unwrap_or(&line))
+    }
+
+    fn judge(&mut self, line: &[u8]) -> bool {
+        if line.is_empty() {
+            // Empty lines before a request are to be ignored (RFC 9112, 2.2).
+            if self.place == Place::Head {
+                self.end_head();
+            }
+            return true;
+        }
+        self.place = Place::Head;
+        let is_framed = self.length.is_some() || self.is_chunked;
+        if value_of(line, b"transfer-encoding:").is_some() {
+            self.is_chunked = true;
+            return !is_framed;
+        }
+        let Some(value) = value_of(line, b"content-length:") else { return true };
+        let value = value.trim_ascii();
+        let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        self.length = number.filter(|_| value.iter().all(u8::is_ascii_digit));
+        self.length.is_some() && !is_framed
+    }
+
+    fn end_head(&mut self) {
+        let length = self.length.take().filter(|length| *length > 0);
+        self.place = match length {
+            _ if std::mem::take(&mut self.is_chunked) => Place::Chunks,
+            Some(length) => Place::Body(length),
+            None => Place::Between,
+        };
+    }
+}
+
+/// What follows a header's name, which is in lower case here.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (start, value) = line.split_at_checked(name.len())?;
+    start.eq_ignore_ascii_case(name).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the bytes are sound, whole and cut in two at every place.
+    fn is_sound(text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let is_sound = HeadScan::new().feed(bytes).is_none();
+        for cut in 0..bytes.len() {
+            let mut scan = HeadScan::new();
+            let halves = scan.feed(&bytes[..cut]).or_else(|| scan.feed(&bytes[cut..]));
+            assert_eq!(halves.is_none(), is_sound, "{text:?} cut at {cut}");
+        }
+        is_sound
+    }
+
+    #[test]
+    fn one_framing_per_head_is_sound() {
+        assert!(is_sound("GET / HTTP/1.1\r\nhost: x\r\n\r\n"));
+        assert!(is_sound("\r\n\r\nGET / HTTP/1.1\r\n\r\n"));
+        assert!(is_sound("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na\nbGET / HTTP/1.1\r\n\r\n"));
+        assert!(is_sound("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\n\r\n"));
+    }
+
+    #[test]
+    fn s20_bare_line_feeds_and_two_framings_are_not() {
+        for text in [
+            "GET / HTTP/1.1\nhost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: x\n\r\n",
+            "GET / HTTP/1.1\r\nhost: x\r\n\n",
+            "POST / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nCONTENT-LENGTH: 1\r\n\r\n",
+            "POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\n",
+            "POST / HTTP/1.1\r\ncontent-length: +1\r\n\r\n",
+            "POST / HTTP/1.1\r\ncontent-length: 1, 1\r\n\r\n",
+        ] {
+            assert!(!is_sound(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn s20_the_head_after_a_body_is_looked_at_too() {
+        assert!(!is_sound("POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\na\nbGET / HTTP/1.1\n\r\n"));
+    }
+}
