@@ -1,0 +1,22 @@
+//! The gateway over real sockets: a client that trusts nothing on one side, scripted providers on
+//! the other, the whole process's data plane in between.
+//!
+//! `bed.rs` starts gateways, `client.rs` is the client, `upstream.rs` a provider that sends exactly
+//! the bytes it is given. Every other file is one subject; a test's name is the claim it proves.
+
+mod bad_input;
+mod bed;
+mod bytes;
+mod client;
+mod failover;
+mod keys;
+mod life;
+mod names;
+mod outage;
+mod rate_limits;
+mod secrets;
+mod sessions;
+mod soak;
+mod streams;
+mod upstream;
+mod waiting;
