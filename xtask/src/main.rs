@@ -6,6 +6,7 @@
 //! | `ci` | every check a change must pass, stage by stage ([`ci`]) |
 //! | `deny` | what the dependency tree may hold ([`deny`]) |
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
+//! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
 //! | `bench [core \| gateway]` | the benches; the comparison with nginx and Envoy ([`mod@bench`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
@@ -17,12 +18,13 @@ mod counts;
 mod deny;
 mod docs;
 mod say;
+mod sdk;
 mod stage;
 
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask <ci | deny | docs [--check] | bench [core | gateway] | nightly>";
+    "usage: cargo xtask <ci | deny | docs [--check] | sdk | bench [core | gateway] | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         ["deny"] => deny::check(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["sdk"] => sdk::run().map(|_| ()),
         ["bench", rest @ ..] => bench::run(rest),
         ["nightly"] => ci::nightly(),
         _ => {
