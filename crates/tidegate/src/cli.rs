@@ -19,7 +19,6 @@ Examples:
   tidegate serve                  the gateway; without a config file, its demo
   tidegate sim                    watch one outage, request by request
   tidegate check tidegate.yaml    every problem of a config file at once
-  tidegate explain TG011          what a diagnostic means
 
 Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
 
