@@ -45,3 +45,4 @@ pub mod transition;
 
 pub use backend::Backend;
 pub use cell::LastError;
+pub use latency::LatencyRead;

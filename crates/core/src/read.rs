@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     backend::{Backend, Reading},
     breaker::{Gate, State},
+    latency::LatencyRead,
     settings::Tactic,
     time::Now,
 };
@@ -71,7 +72,7 @@ pub struct Read {
     /// Its share under the `weighted` tactic.
     pub weight: u32,
     /// Recent time to first content, where the tactic asks for it and it has any.
-    pub latency_ms: Option<f64>,
+    pub latency: Option<LatencyRead>,
 }
 
 impl Read {
@@ -85,7 +86,7 @@ impl Read {
         let rank = rank(&reading, now);
         let is_open = |gate: &Gate| gate.state(now) == State::Open;
         let any_open = is_open(&reading.own) || reading.endpoint.as_ref().is_some_and(is_open);
-        let latency_ms = match tactic {
+        let latency = match tactic {
             Tactic::LeastLatency => backend.health.cell.read().latency.read(now),
             Tactic::Random | Tactic::RoundRobin | Tactic::Weighted | Tactic::LeastBusy => None,
         };
@@ -100,7 +101,7 @@ impl Read {
             endpoint_generation: reading.endpoint.map_or(0, |gate| gate.generation),
             in_flight: backend.in_flight(),
             weight,
-            latency_ms,
+            latency,
         }
     }
 }

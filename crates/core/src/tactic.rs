@@ -71,9 +71,9 @@ fn least_latency(
 /// awaited it goes last. Otherwise a new target that hangs would draw every request until its
 /// first-content limit; so it draws one.
 fn expected(read: &Read) -> (u8, f64) {
-    match read.latency_ms {
+    match read.latency {
         None if read.in_flight == 0 => (0, 0.0),
-        Some(latency_ms) => (1, latency_ms),
+        Some(latency) => (1, latency.expected_ms()),
         None => (2, 0.0),
     }
 }
@@ -81,7 +81,7 @@ fn expected(read: &Read) -> (u8, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{breaker::State, read::Rank};
+    use crate::{breaker::State, latency::LatencyRead, read::Rank, time::Millis};
 
     fn read(candidate: u16) -> Read {
         Read {
@@ -95,8 +95,12 @@ mod tests {
             endpoint_generation: 0,
             in_flight: 0,
             weight: 1,
-            latency_ms: None,
+            latency: None,
         }
+    }
+
+    fn sampled(peak_ms: f64) -> Option<LatencyRead> {
+        Some(LatencyRead { peak_ms, age: Millis::ZERO })
     }
 
     fn shares(tactic: Tactic, reads: &[Read]) -> Vec<u32> {
@@ -154,7 +158,7 @@ mod tests {
 
     #[test]
     fn least_latency_takes_the_faster_of_two_and_ties_at_random() {
-        let slow = |latency_ms, candidate| Read { latency_ms: Some(latency_ms), ..read(candidate) };
+        let slow = |peak_ms, candidate| Read { latency: sampled(peak_ms), ..read(candidate) };
         assert_eq!(shares(Tactic::LeastLatency, &[slow(90.0, 0), slow(10.0, 1)]), [0, 6000]);
         let tied = shares(Tactic::LeastLatency, &[slow(5.0, 0), slow(5.0, 1)]);
         assert!((2850..3150).contains(&tied[0]), "{tied:?}");
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_target_without_samples_goes_first_until_it_is_being_tried() {
-        let known = Read { latency_ms: Some(1.0), ..read(0) };
+        let known = Read { latency: sampled(1.0), ..read(0) };
         let awaited = Read { in_flight: 1, ..read(1) };
         assert_eq!(shares(Tactic::LeastLatency, &[known, read(1)]), [0, 6000]);
         assert_eq!(shares(Tactic::LeastLatency, &[known, awaited]), [6000, 0]);
