@@ -136,7 +136,8 @@ impl Permit {
             }
         };
         let until = now.after(span);
-        if mark.extend(until, reason) {
+        // A window of no length stands at no moment: there is nothing to tell.
+        if until > now && mark.extend(until, reason) {
             let is_window = matches!(reason, MarkReason::RateLimited | MarkReason::RetryAfter);
             let key = is_window.then(|| Arc::clone(&key.key.id));
             let change = Change::Marked { key, until, reason, status: outcome.status };

@@ -5,7 +5,7 @@
 //! asks for it, lists models, calls a tool when asked to ("use the tool"), and misbehaves exactly
 //! as its [`Script`] or the model name says. What it received can be read.
 //!
-//! Three ways to use it: inside the process over any stream of bytes ([`serve`]), as a
+//! Three ways to use it: inside the process over any stream of bytes (`serve`), as a
 //! [`FakeServer`] on a socket of its own, and from other languages over the control endpoints.
 //!
 //! ```text

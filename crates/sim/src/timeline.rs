@@ -2,7 +2,7 @@
 //! failure, recovery time, cost.
 //!
 //! A tour, in the order a file meets it:
-//! - `file`: what may be written; `check`: into a [`Plot`](plot::Plot), every problem at once.
+//! - `file`: what may be written; `check`: into a `Plot`, every problem at once.
 //! - `script` and `course`: what a backend does, and what one attempt comes to.
 //! - `engine`: the virtual clock that drives the production core, with the auditor beside it.
 //! - `tally`, `painter`, `trace`: what is counted, drawn and told.

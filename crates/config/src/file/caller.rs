@@ -16,7 +16,7 @@ pub struct AdminFile {
     /// Where dashboard, admin API and `/metrics` listen. Other than loopback only with `token`.
     #[schemars(example = &"127.0.0.1:8701")]
     pub listen: Address,
-    /// The token that admin requests have to carry. Absent: none is asked for, on loopback only.
+    /// The token of admin requests. Absent: loopback may read, and nobody may change anything.
     #[schemars(example = &"env:TIDEGATE_ADMIN_TOKEN")]
     pub token: Option<SecretRef>,
 }

@@ -20,7 +20,7 @@ pub struct Step {
     /// What it does.
     #[serde(rename = "do")]
     pub act: Act,
-    /// In `steps`: for how many calls [1].
+    /// In `steps`: for how many calls (1).
     pub times: Option<u32>,
     /// In `phases`: from when on, counted from when the script was set.
     #[serde(deserialize_with = "duration")]
@@ -39,7 +39,7 @@ pub struct Step {
     /// The fault comes after so many tokens. Absent, with `error_event`: in the place of the first
     /// event; with the others: 0, that is after the events that open the stream.
     pub after: Option<u32>,
-    /// With `status` [500], `redirect` [302], `error_body` [200].
+    /// With `status` (500), `redirect` (302), `error_body` (200).
     pub status: Option<u16>,
     /// The `retry-after` header, word for word; no sense is asked of it.
     pub retry_after: Option<String>,
@@ -51,7 +51,7 @@ pub struct Step {
     pub body: ErrorText,
     /// With `status`, `error_body`: the body, word for word, instead of `body`.
     pub text: Option<String>,
-    /// With `huge_event`: its size in bytes [1 MiB]; with `drip`: bytes at a time [1].
+    /// With `huge_event`: its size in bytes (1 MiB); with `drip`: bytes at a time (1).
     pub size: Option<u64>,
 }
 
