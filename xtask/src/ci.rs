@@ -35,7 +35,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     for stage in feature_sets(&deny::metadata()?) {
         stage.run()?;
     }
-    counts.add(Stage::cargo("test", &["test", "--workspace"]).run()?);
+    counts.add(Stage::cargo("test", &["test", "--workspace", "--no-fail-fast"]).run()?);
     counts.add(loom().run()?);
     counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);
     documentation().run()?;

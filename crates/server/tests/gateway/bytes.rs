@@ -62,7 +62,8 @@ fn an_answers_bytes_and_headers_come_back_untouched() {
 #[test]
 fn a_streams_bytes_come_back_untouched_however_oddly_they_are_laid_out() {
     let stream = ": hello\r\n\r\nid: 1\r\ndata:{\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\
-                  \r\n\r\nevent: x\ndata: {\"choices\":\ndata: [{\"delta\":{\"content\":\"é\"}}]}\n\n\
+                  \r\n\r\nevent: x\ndata: {\"choices\":\n\
+                  data: [{\"delta\":{\"content\":\"é\"}}]}\n\n\
                   \n: odd\n\ndata:   {\"choices\":[{\"delta\":{\"content\":\"\\u00e9\"}}]}\n\n\
                   data: [DONE]\n\n";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n";

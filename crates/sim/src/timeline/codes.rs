@@ -24,8 +24,9 @@ pub static TOO_LONG: Code = Code {
     id: "TG152",
     title: "the timeline is too long",
     text: "The number of requests (rate × `for` × client retries) and of probes is bounded, so \
-           that a misspelt rate does not run for hours. Lower the rate or shorten `for`; a day \
-           at one request per minute says as much about recovery as a year at a thousand per second.",
+           that a misspelt rate does not run for hours. Lower the rate or shorten `for`: a day \
+           at one request per minute says as much about recovery as a year at a thousand per \
+           second.",
 };
 
 /// Tiers that leave somebody out or name somebody twice.
