@@ -27,6 +27,8 @@ use crate::{
     task,
 };
 
+/// How often kept connections are looked at: they are idle for up to a minute.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,6 +64,13 @@ pub(crate) async fn run(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let worker = Rc::new(Worker::new(gateway));
     let open = Rc::new(Cell::new(0_usize));
+    let pool = Rc::clone(&worker.pool);
+    task::spawn("sweep of connections", async move {
+        loop {
+            tokio::time::sleep(SWEEP_EVERY).await;
+            pool.sweep();
+        }
+    });
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {

@@ -123,13 +123,6 @@ impl Pool {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        if !idle.contains_key(&lease.provider) {
-            // One that is new here may stand in the place of one that nobody asks for any more.
-            idle.retain(|_, kept| {
-                kept.retain(Idle::is_usable);
-                !kept.is_empty()
-            });
-        }
         let kept = idle.entry(lease.provider).or_default();
         if kept.len() >= IDLE_MAX {
             kept.remove(0);
@@ -155,6 +148,16 @@ impl Pool {
                 pool.keep(lease);
             }
         });
+    }
+
+    /// Closes what has been idle for too long. Asking for a connection does so for its provider;
+    /// this is for those that nobody asks for.
+    pub(crate) fn sweep(&self) {
+        self.idle.borrow_mut().retain(|_, kept| {
+            kept.retain(Idle::is_usable);
+            !kept.is_empty()
+        });
+        self.h2.borrow_mut().retain(|_, sender| !sender.is_closed());
     }
 
     /// Closes what is idle, at shutdown.

@@ -13,6 +13,7 @@ mod keys;
 mod life;
 mod names;
 mod outage;
+mod parts;
 mod rate_limits;
 mod secrets;
 mod sessions;
