@@ -201,10 +201,6 @@ pub struct Outcome {
 /// A longer `Retry-After` is not believed: an hour covers every limit that is not a quota.
 const RETRY_AFTER_MAX: Millis = Millis::minutes(60);
 
-/// A request's own deadline that ends an attempt after less than this says nothing about the
-/// backend: the client was in a hurry. After longer it is a timeout like any other.
-pub const HURRY: Millis = Millis::seconds(30);
-
 impl Outcome {
     /// An answer with this status, as the status line alone tells.
     #[must_use]
@@ -218,10 +214,13 @@ impl Outcome {
         Self { kind, status: None, retry_after: None }
     }
 
-    /// The request's own deadline ended the attempt after it had `waited` this long.
+    /// The request's own deadline ended the attempt after it had `waited` this long. Less than
+    /// `blame_after` says nothing about the backend: the client was in a hurry. From then on it is
+    /// a timeout like any other.
     #[must_use]
-    pub const fn out_of_time(waited: Millis, status: Option<u16>) -> Self {
-        let kind = if waited.0 < HURRY.0 { OutcomeKind::Cancelled } else { OutcomeKind::Timeout };
+    pub const fn out_of_time(waited: Millis, blame_after: Millis, status: Option<u16>) -> Self {
+        let is_hurry = waited.0 < blame_after.0;
+        let kind = if is_hurry { OutcomeKind::Cancelled } else { OutcomeKind::Timeout };
         Self { kind, status, retry_after: None }
     }
 
@@ -294,7 +293,8 @@ mod tests {
 
     #[test]
     fn a_hurried_deadline_is_a_cancellation_and_a_patient_one_a_timeout() {
-        let kind = |waited| Outcome::out_of_time(Millis(waited), None).kind;
+        let blame_after = Millis::seconds(30);
+        let kind = |waited| Outcome::out_of_time(Millis(waited), blame_after, None).kind;
         assert_eq!(kind(29_999), OutcomeKind::Cancelled);
         assert_eq!(kind(30_000), OutcomeKind::Timeout);
     }

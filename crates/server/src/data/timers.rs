@@ -88,7 +88,8 @@ impl Timers {
             }
             Limit::Deadline => {
                 let waited = Millis(self.began.elapsed().as_millis() as u64);
-                (Outcome::out_of_time(waited, status), "the request's deadline")
+                let outcome = Outcome::out_of_time(waited, self.timeouts.blame_after, status);
+                (outcome, "the request's deadline")
             }
         }
     }

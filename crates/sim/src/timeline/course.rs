@@ -160,7 +160,8 @@ fn by_timers(course: Course, it: &Circumstances<'_>) -> Course {
 }
 
 fn by_deadline(course: Course, it: &Circumstances<'_>) -> Course {
-    cut(course, it.left, Outcome::out_of_time)
+    let blame_after = it.timeouts.blame_after;
+    cut(course, it.left, |waited, status| Outcome::out_of_time(waited, blame_after, status))
 }
 
 fn timed_out(_: Millis, status: Option<u16>) -> Outcome {
@@ -168,7 +169,11 @@ fn timed_out(_: Millis, status: Option<u16>) -> Outcome {
 }
 
 /// Ends a course at `limit` if it has not ended before.
-fn cut(course: Course, limit: Millis, outcome: fn(Millis, Option<u16>) -> Outcome) -> Course {
+fn cut(
+    course: Course,
+    limit: Millis,
+    outcome: impl FnOnce(Millis, Option<u16>) -> Outcome,
+) -> Course {
     if course.end <= limit {
         return course;
     }
