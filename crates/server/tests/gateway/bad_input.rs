@@ -188,7 +188,9 @@ fn s27_s28_s30_foreign_hosts_and_origins_are_refused_on_both_listeners() {
 fn s9_a_key_in_the_query_is_refused() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
-    for query in ["key=sekrit", "api_key=sekrit", "x=1&api-key=sekrit", "access_token=sekrit", "KEY=sekrit"] {
+    for query in
+        ["key=sekrit", "api_key=sekrit", "x=1&api-key=sekrit", "access_token=sekrit", "KEY=sekrit"]
+    {
         let answer = gate.post(&format!("/v1/chat/completions?{query}"), &chat("r", false));
         assert_eq!(answer.status, 400, "{query}");
         assert!(!answer.text().contains("sekrit"), "{query}");
