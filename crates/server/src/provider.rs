@@ -14,7 +14,6 @@ use tidegate_config::{
 };
 
 use tidegate_core::probe::ProbeSettings;
-use tidegate_wire::splice::EncodedName;
 
 use crate::upstream::{Place, client_config};
 
@@ -43,8 +42,8 @@ pub(crate) struct Provider {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) provider: Arc<Provider>,
-    /// The model's name there, as it stands in a body; `None` = whatever the request names.
-    pub(crate) model: Option<EncodedName>,
+    /// The model's name there; `None` = whatever the request names.
+    pub(crate) model: Option<String>,
     pub(crate) timeouts: Timeouts,
     /// The credential header of each key of the pool, in the core's order.
     pub(crate) credentials: Vec<Option<(HeaderName, HeaderValue)>>,
@@ -87,7 +86,7 @@ pub(crate) fn targets(
                 backend.id.clone(),
                 Arc::new(Target {
                     provider: Arc::clone(&provider),
-                    model: (model != "*").then(|| EncodedName::new(model)),
+                    model: (model != "*").then(|| model.to_owned()),
                     timeouts: TimeoutsFile::resolve(&layers),
                     credentials: backend.keys.iter().map(credential).collect(),
                 }),

@@ -92,13 +92,16 @@ pub(crate) fn failure(
 
 /// Says who answered, and after how many attempts.
 pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
-    if let Ok(id) = HeaderValue::from_str(id) {
-        headers.insert(REQUEST_ID, id);
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(name, value);
+        }
+    };
+    set(REQUEST_ID, id);
+    if let Some(resolved) = journey.resolved() {
+        set(RESOLVED, &resolved);
     }
-    if let Some(resolved) = journey.resolved().and_then(|it| HeaderValue::try_from(it).ok()) {
-        headers.insert(RESOLVED, resolved);
-    }
-    headers.insert(ATTEMPTS, HeaderValue::from(journey.attempts()));
+    set(ATTEMPTS, &journey.attempts().to_string());
 }
 
 /// Tells an SDK not to try again what was tried here, and when it may.
