@@ -1,0 +1,27 @@
+//! MCP as pure code: what messages say, what a session sees, what a connection is worth.
+//!
+//! The server carries bytes between clients and MCP servers; this crate decides what they mean. It
+//! opens no socket, reads no clock, starts no task. Health is the core's business: this crate asks
+//! it and reports to it. The simulator drives the same machines on a fake clock.
+//!
+//! A tour, in the order a call meets it:
+//! - [`raw`], [`message`]: JSON-RPC as it came, with key order, numbers and unknown fields kept.
+//! - [`listing`], [`names`], [`catalogue`]: what each server offers, under which name, and the
+//!   union of it.
+//! - [`session`]: which servers one client session sees.
+//! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
+//! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay.
+//! - [`keepalive`], [`supervisor`]: idle connections; child processes that crash.
+
+pub mod call;
+pub mod catalogue;
+pub mod cause;
+pub mod health;
+pub mod keepalive;
+pub mod link;
+pub mod listing;
+pub mod message;
+pub mod names;
+pub mod raw;
+pub mod session;
+pub mod supervisor;
