@@ -9,4 +9,6 @@
 //! Left to `tidegate_mcp`: what messages mean, what a session sees, when a connection is lost and
 //! whether a call may be replayed. Left to the core: health.
 
+pub(crate) mod http;
+pub(crate) mod stdio;
 pub(crate) mod transport;
