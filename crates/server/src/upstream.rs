@@ -1,11 +1,14 @@
 //! The way to a provider: connections, TLS, pools.
 
+mod arriving;
 mod body;
 mod connect;
+mod h1;
 mod io;
 mod pool;
 mod tls;
 
+pub(crate) use arriving::Arriving;
 pub(crate) use body::Pieces;
 pub(crate) use connect::{ConnectError, Connected, Place, connect};
 pub(crate) use io::Io;

@@ -14,8 +14,6 @@ use std::future::Future;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, header, response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_wire::{
     body::{self, BodyKind},
@@ -33,7 +31,7 @@ use super::{
 };
 use crate::{
     provider::Target,
-    upstream::{ConnectError, Lease, Pieces, SendError},
+    upstream::{Arriving, ConnectError, Lease, Pieces, SendError},
 };
 
 /// How far an attempt got.
@@ -50,8 +48,7 @@ pub(crate) enum Opened {
 pub(crate) struct Opening {
     pub(crate) head: response::Parts,
     pub(crate) held: VecDeque<Bytes>,
-    pub(crate) rest: Incoming,
-    pub(crate) lease: Lease,
+    pub(crate) rest: Arriving,
     pub(crate) timers: Timers,
     /// `None` for a body that is not a stream of events.
     pub(crate) events: Option<(Splitter, Watch)>,
@@ -94,19 +91,18 @@ pub(crate) struct Wanted {
 pub(crate) async fn open(
     journey: &mut Journey,
     target: &Target,
-    request: Request<Pieces>,
+    build: &dyn Fn() -> Option<Request<Pieces>>,
     wanted: Wanted,
 ) -> Opened {
     let mut timers = Timers::new(target.timeouts, journey.worker.gateway.now(), journey.deadline());
-    let sent = send(journey, target, request, &mut timers, wanted.is_stream).await;
-    let (response, lease) = match sent {
-        Ok(sent) => sent,
+    let response = match send(journey, target, build, &mut timers, wanted.is_stream).await {
+        Ok(response) => response,
         Err(failure) => return Opened::Failed(failure),
     };
     journey.head();
     let (head, rest) = response.into_parts();
     if !head.status.is_success() {
-        return Opened::Failed(refused(journey, target, head, rest, lease, &timers).await);
+        return Opened::Failed(refused(journey, target, head, rest, &timers).await);
     }
     let content_type = head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
     let is_events = content_type.is_some_and(|it| it.starts_with(b"text/event-stream"));
@@ -114,7 +110,6 @@ pub(crate) async fn open(
         head,
         held: VecDeque::new(),
         rest,
-        lease,
         timers,
         events: is_events.then(|| (Splitter::new(wanted.event_max), Watch::new(wanted.dialect))),
     };
@@ -133,21 +128,22 @@ async fn within<T>(until: Until, future: impl Future<Output = T>) -> Result<T, U
 async fn send(
     journey: &Journey,
     target: &Target,
-    request: Request<Pieces>,
+    build: &dyn Fn() -> Option<Request<Pieces>>,
     timers: &mut Timers,
     is_stream: bool,
-) -> Result<(Response<Incoming>, Lease), Failure> {
+) -> Result<Response<Arriving>, Failure> {
     let pool = &journey.worker.pool;
-    let provider = &target.provider;
-    // Bodies are a few shared slices: keeping one for a second go costs nothing.
-    let spare = request.clone();
-    let mut request = request;
+    let lost = || Failure::unanswered(OutcomeKind::Transport, "connection lost");
     for is_second in [false, true] {
-        let kept = if is_second { None } else { pool.kept(&provider.connections) };
-        let mut lease = match kept {
+        let Some(request) = build() else {
+            return Err(Failure::unanswered(OutcomeKind::Cancelled, "cannot be sent"));
+        };
+        let kept = if is_second { None } else { pool.kept(&target.provider.connections) };
+        let lease = match kept {
             Some(lease) => lease,
             None => connect(journey, target, timers).await?,
         };
+        let is_reused = lease.is_reused;
         timers.sent();
         let until = if is_stream { timers.first_content() } else { timers.answer() };
         match within(until, lease.send(request)).await {
@@ -155,23 +151,18 @@ async fn send(
                 let (outcome, detail) = timers.outcome(until.limit, None);
                 return Err(Failure { outcome, detail, said: None });
             }
-            Ok(Ok(response)) => return Ok((response, lease)),
-            Ok(Err(SendError::NotSent(unsent))) if lease.is_reused => request = *unsent,
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(SendError::NotSent)) if is_reused => {}
             Ok(Err(SendError::Broken(error)))
                 // Closed or reset, by the time it had been kept: no word on the provider's state.
-                if lease.is_reused && !error.is_parse() =>
-            {
-                request = spare.clone();
-            }
+                if is_reused && !error.is_parse() => {}
             Ok(Err(SendError::Broken(error))) if error.is_parse() => {
                 return Err(Failure::unanswered(OutcomeKind::Transport, "malformed answer"));
             }
-            Ok(Err(_)) => {
-                return Err(Failure::unanswered(OutcomeKind::Transport, "connection lost"));
-            }
+            Ok(Err(_)) => return Err(lost()),
         }
     }
-    Err(Failure::unanswered(OutcomeKind::Transport, "connection lost"))
+    Err(lost())
 }
 
 async fn connect(journey: &Journey, target: &Target, timers: &Timers) -> Result<Lease, Failure> {
@@ -204,8 +195,7 @@ async fn refused(
     journey: &Journey,
     target: &Target,
     head: response::Parts,
-    mut rest: Incoming,
-    lease: Lease,
+    mut rest: Arriving,
     timers: &Timers,
 ) -> Failure {
     let mut said = Vec::new();
@@ -227,7 +217,7 @@ async fn refused(
         }
     };
     if is_read {
-        journey.worker.pool.keep(lease);
+        journey.worker.pool.keep(rest);
     }
     let unix_ms = journey.worker.gateway.clock.unix_ms();
     let outcome = classified::of_answer(target, head.status, &head.headers, &said, unix_ms);
@@ -314,7 +304,7 @@ impl Opening {
     /// The stream is complete: what remains of the body is nothing a client waits for.
     fn whole(self, journey: &Journey) -> Opened {
         let usage = self.events.as_ref().map(|(_, watch)| watch.usage());
-        journey.worker.pool.keep_when_read(self.lease, self.rest);
+        journey.worker.pool.keep(self.rest);
         Opened::Whole { head: self.head, pieces: self.held, usage }
     }
 
@@ -350,7 +340,7 @@ impl Opening {
                 return Opened::Passing(Box::new(self));
             }
         }
-        journey.worker.pool.keep(self.lease);
+        journey.worker.pool.keep(self.rest);
         if let Some(error) = error_in(&self.held) {
             let outcome = classified::of_event(target, self.head.status, &error);
             let said = Some((self.head.status, self.head.headers, error));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Response, StatusCode};
 use tidegate_core::{
     attempt::{Answer, End, Finish},
-    outcome::{Outcome, OutcomeKind},
+    outcome::Outcome,
     plan::Ask,
     route::Needs,
     settings::Protocol,
@@ -94,14 +94,9 @@ pub(crate) async fn forward(
             Next::Ask { target, key } => (target, key),
             Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
         };
-        let model = journey.model_for(&target);
-        let Some(request) = request::build(&inbound, &head, &target, key, model) else {
-            // As many as attempts: the core names the one to relay by its number.
-            said.push(None);
-            journey.report(&Outcome::unanswered(OutcomeKind::Cancelled), "cannot be sent");
-            continue;
-        };
-        match attempt::open(&mut journey, &target, request, wanted).await {
+        let model = target.model.as_deref().or(way.model).unwrap_or_default();
+        let build = || request::build(&inbound, &head, &target, key, model);
+        match attempt::open(&mut journey, &target, &build, wanted).await {
             Opened::Whole { head, pieces, usage } => {
                 if let Some(usage) = usage {
                     journey.used(usage);

@@ -216,11 +216,6 @@ impl Journey {
         self.plan.deadline()
     }
 
-    /// The model to ask a target for.
-    pub(crate) fn model_for<'a>(&'a self, target: &'a Target) -> &'a str {
-        target.model.as_deref().or(self.model.as_deref()).unwrap_or_default()
-    }
-
     /// The attempts so far, the one under way included.
     pub(crate) fn attempts(&self) -> usize {
         self.tries.len() + usize::from(self.permit.is_some())

@@ -17,8 +17,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+use http_body::{Frame, SizeHint};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_wire::{
     dialect::{Dialect, EventClass},
@@ -34,15 +33,14 @@ use super::{
     journey::Journey,
     timers::{Limit, Timers},
 };
-use crate::upstream::Lease;
+use crate::upstream::Arriving;
 
 /// An answer on its way.
 pub(crate) struct Passage {
     journey: Journey,
     /// Ready to be released.
     ready: VecDeque<Bytes>,
-    rest: Option<Incoming>,
-    lease: Option<Lease>,
+    rest: Option<Arriving>,
     events: Option<(Splitter, Watch)>,
     dialect: Dialect,
     status: u16,
@@ -61,7 +59,6 @@ impl Passage {
             journey,
             ready: opening.held,
             rest: Some(opening.rest),
-            lease: Some(opening.lease),
             events: opening.events,
             dialect,
             status: opening.head.status.as_u16(),
@@ -80,9 +77,7 @@ impl Passage {
         match (&self.events, &self.rest) {
             (None, Some(rest)) => {
                 let ready: u64 = self.ready.iter().map(|it| it.len() as u64).sum();
-                rest.size_hint()
-                    .exact()
-                    .map_or_else(SizeHint::new, |it| SizeHint::with_exact(it + ready))
+                rest.exact_len().map_or_else(SizeHint::new, |it| SizeHint::with_exact(it + ready))
             }
             _ => SizeHint::new(),
         }
@@ -103,7 +98,7 @@ impl Passage {
             let Some(rest) = self.rest.as_mut().filter(|_| !self.is_over) else {
                 return Poll::Ready(None);
             };
-            match Pin::new(rest).poll_frame(cx) {
+            match rest.poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
                         self.take(data);
@@ -196,8 +191,8 @@ impl Passage {
             self.journey.used(watch.usage());
         }
         self.report(OutcomeKind::Success, "");
-        if let (Some(lease), Some(rest)) = (self.lease.take(), self.rest.take()) {
-            self.journey.worker.pool.keep_when_read(lease, rest);
+        if let Some(rest) = self.rest.take() {
+            self.journey.worker.pool.keep(rest);
         }
         self.over();
     }
@@ -218,7 +213,6 @@ impl Passage {
     fn over(&mut self) {
         self.is_over = true;
         self.rest = None;
-        self.lease = None;
     }
 
     fn report(&mut self, kind: OutcomeKind, detail: &'static str) {

@@ -43,7 +43,7 @@ pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
         }
     };
     let heard = match connected {
-        Ok(mut lease) => match lease.send(request).await {
+        Ok(lease) => match lease.send(request).await {
             Ok(_) => Heard::Answer,
             Err(_) => Heard::Nothing,
         },

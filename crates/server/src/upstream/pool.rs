@@ -3,9 +3,12 @@
 //! Rules kept here:
 //! - Last in, first out: the warmest connection is used, and the others age out.
 //! - Bounded: at most [`IDLE_MAX`] idle HTTP/1.1 connections per provider and thread, each for at
-//!   most [`IDLE_FOR`]; one HTTP/2 connection per provider and thread.
-//! - A request that certainly was not sent comes back to the caller, who may use another
-//!   connection for the same attempt.
+//!   most [`IDLE_FOR`]; one HTTP/2 connection per provider and thread. [`Pool::sweep`], called now
+//!   and then, closes what is too old or was closed by the other side.
+//! - A connection is kept when its answer has been read to the end ([`Pool::keep`]). After a
+//!   stream's own terminator the end of the body is waited for, but not for long.
+//! - A request that certainly was not sent is told apart: it may go out on another connection
+//!   within the same attempt.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,13 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, header};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::{ConnectError, Connected, Pieces, Place, connect};
+use super::{Arriving, ConnectError, Connected, Pieces, Place, connect, h1::H1};
 use crate::task;
 
 /// A burst's worth of connections to one provider from one thread.
@@ -34,8 +35,14 @@ const END_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Idle {
-    sender: http1::SendRequest<Pieces>,
+    h1: Box<H1>,
     since: Instant,
+}
+
+impl Idle {
+    fn is_usable(&mut self, now: Instant) -> bool {
+        now.duration_since(self.since) < IDLE_FOR && self.h1.is_usable()
+    }
 }
 
 /// The kept connections of one thread.
@@ -48,7 +55,7 @@ pub(crate) struct Pool {
 /// A connection that is ready for one request.
 #[derive(Debug)]
 pub(crate) enum Sender {
-    H1(http1::SendRequest<Pieces>),
+    H1(Box<H1>),
     H2(http2::SendRequest<Pieces>),
 }
 
@@ -65,7 +72,7 @@ pub(crate) struct Lease {
 #[derive(Debug)]
 pub(crate) enum SendError {
     /// Nothing was sent: the request can go out on another connection.
-    NotSent(Box<Request<Pieces>>),
+    NotSent,
     /// The connection broke before a head arrived.
     Broken(hyper::Error),
 }
@@ -95,66 +102,59 @@ impl Pool {
         io: super::Io,
         is_h2: bool,
     ) -> Result<Lease, ConnectError> {
-        let io = TokioIo::new(io);
         let sender = if is_h2 {
             let (sender, connection) = http2::Builder::new(task::LocalExecutor)
                 .timer(TokioTimer::new())
                 .keep_alive_interval(Some(Duration::from_secs(30)))
                 .keep_alive_timeout(Duration::from_secs(10))
-                .handshake(io)
+                .handshake(TokioIo::new(io))
                 .await
                 .map_err(|_| ConnectError::Failed)?;
             task::spawn("upstream h2 connection", async move { drop(connection.await) });
             self.h2.borrow_mut().insert(Arc::clone(provider), sender.clone());
             Sender::H2(sender)
         } else {
-            let (sender, connection) =
-                http1::handshake(io).await.map_err(|_| ConnectError::Failed)?;
-            task::spawn("upstream connection", async move { drop(connection.await) });
-            Sender::H1(sender)
+            Sender::H1(Box::new(H1::open(io).await.map_err(|_| ConnectError::Failed)?))
         };
         Ok(Lease { sender, is_reused: false, provider: Arc::clone(provider) })
     }
 
-    /// Keeps a connection whose answer has been read to its end.
-    pub(crate) fn keep(&self, lease: Lease) {
-        let Sender::H1(sender) = lease.sender else { return };
-        if sender.is_closed() {
-            return;
+    /// Keeps the connection of an answer that is complete for its client, as soon as the end of its
+    /// body has been read; one that goes on talking is closed.
+    pub(crate) fn keep(self: &Rc<Self>, mut answer: Arriving) {
+        if answer.has_ended() {
+            return self.put_back(answer.into_lease());
         }
+        let pool = Rc::clone(self);
+        task::spawn("end of an answer", async move {
+            let end = timeout(END_WITHIN, answer.frame()).await;
+            // A trailing comment or blank line is no reason to give up; a second one is.
+            let end = match end {
+                Ok(Some(Ok(_))) => timeout(END_WITHIN, answer.frame()).await,
+                end => end,
+            };
+            if matches!(end, Ok(None)) {
+                pool.put_back(answer.into_lease());
+            }
+        });
+    }
+
+    fn put_back(&self, lease: Lease) {
+        let Sender::H1(h1) = lease.sender else { return };
         let mut idle = self.idle.borrow_mut();
         let kept = idle.entry(lease.provider).or_default();
         if kept.len() >= IDLE_MAX {
             kept.remove(0);
         }
-        kept.push(Idle { sender, since: Instant::now() });
+        kept.push(Idle { h1, since: Instant::now() });
     }
 
-    /// Keeps a connection as soon as the end of an answer has been read that has nothing more to
-    /// say; one that goes on talking is closed.
-    pub(crate) fn keep_when_read(self: &Rc<Self>, lease: Lease, mut rest: Incoming) {
-        if rest.is_end_stream() {
-            return self.keep(lease);
-        }
-        let pool = Rc::clone(self);
-        task::spawn("end of an answer", async move {
-            let end = tokio::time::timeout(END_WITHIN, rest.frame()).await;
-            // A trailing comment or blank line is no reason to give up; a second one is.
-            let end = match end {
-                Ok(Some(Ok(_))) => tokio::time::timeout(END_WITHIN, rest.frame()).await,
-                end => end,
-            };
-            if matches!(end, Ok(None)) {
-                pool.keep(lease);
-            }
-        });
-    }
-
-    /// Closes what has been idle for too long. Asking for a connection does so for its provider;
-    /// this is for those that nobody asks for.
+    /// Closes what has been idle for too long, or was closed by the other side meanwhile. Asking
+    /// for a connection does so for its provider; this is for those that nobody asks for.
     pub(crate) fn sweep(&self) {
+        let now = Instant::now();
         self.idle.borrow_mut().retain(|_, kept| {
-            kept.retain(Idle::is_usable);
+            kept.retain_mut(|it| it.is_usable(now));
             !kept.is_empty()
         });
         self.h2.borrow_mut().retain(|_, sender| !sender.is_closed());
@@ -166,45 +166,44 @@ impl Pool {
         self.h2.borrow_mut().clear();
     }
 
-    fn kept_h1(&self, provider: &Arc<str>) -> Option<http1::SendRequest<Pieces>> {
+    fn kept_h1(&self, provider: &Arc<str>) -> Option<Box<H1>> {
         let mut idle = self.idle.borrow_mut();
         let kept = idle.get_mut(provider)?;
-        kept.retain(Idle::is_usable);
-        let warmest = kept.iter().rposition(|it| it.sender.is_ready())?;
-        Some(kept.swap_remove(warmest).sender)
-    }
-}
-
-impl Idle {
-    fn is_usable(&self) -> bool {
-        !self.sender.is_closed() && self.since.elapsed() < IDLE_FOR
+        let now = Instant::now();
+        while let Some(mut warmest) = kept.pop() {
+            if warmest.is_usable(now) {
+                return Some(warmest.h1);
+            }
+        }
+        None
     }
 }
 
 impl Lease {
     /// Sends a request and waits for the response head.
     pub(crate) async fn send(
-        &mut self,
+        mut self,
         request: Request<Pieces>,
-    ) -> Result<Response<Incoming>, SendError> {
-        let sent = match &mut self.sender {
-            Sender::H1(sender) => {
-                if sender.ready().await.is_err() {
-                    return Err(SendError::NotSent(Box::new(request)));
-                }
-                sender.try_send_request(request).await
-            }
+    ) -> Result<Response<Arriving>, SendError> {
+        let response = match &mut self.sender {
+            Sender::H1(h1) => h1.send(request).await?,
             Sender::H2(sender) => {
                 if sender.ready().await.is_err() {
-                    return Err(SendError::NotSent(Box::new(request)));
+                    return Err(SendError::NotSent);
                 }
-                sender.try_send_request(absolute(request)).await
+                sender.try_send_request(absolute(request)).await?
             }
         };
-        sent.map_err(|mut error| match error.take_message() {
-            Some(request) => SendError::NotSent(Box::new(request)),
-            None => SendError::Broken(error.into_error()),
-        })
+        Ok(response.map(|body| Arriving::new(body, self)))
+    }
+}
+
+impl From<TrySendError<Request<Pieces>>> for SendError {
+    fn from(mut error: TrySendError<Request<Pieces>>) -> Self {
+        match error.take_message() {
+            Some(_) => Self::NotSent,
+            None => Self::Broken(error.into_error()),
+        }
     }
 }
 
