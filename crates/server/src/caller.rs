@@ -19,12 +19,18 @@ use tidegate_config::{file::ConfigFile, secret::Environment};
 pub(crate) struct Caller {
     pub(crate) name: Arc<str>,
     routes: Option<Vec<String>>,
+    servers: Option<Vec<String>>,
 }
 
 impl Caller {
     /// Whether it may use a route (`direct` requests name their target here).
     pub(crate) fn may_use(&self, route: &str) -> bool {
         self.routes.as_ref().is_none_or(|routes| routes.iter().any(|it| it == route))
+    }
+
+    /// Whether it may use an MCP server (or a group of them, by the group's name).
+    pub(crate) fn may_use_server(&self, server: &str) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.iter().any(|it| it == server))
     }
 }
 
@@ -41,12 +47,16 @@ impl Callers {
         let known = |file: &tidegate_config::file::CallerFile| {
             // A key that cannot be resolved opens nothing.
             let secret = file.key.resolve(environment, folder).ok()?;
-            let caller = Caller { name: file.name.as_str().into(), routes: file.routes.clone() };
+            let caller = Caller {
+                name: file.name.as_str().into(),
+                routes: file.routes.clone(),
+                servers: file.servers.clone(),
+            };
             Some((digest(secret.expose().as_bytes()), Arc::new(caller)))
         };
         Self {
             keys: file.keys.as_ref().map(|keys| keys.iter().filter_map(known).collect()),
-            anyone: Arc::new(Caller { name: "".into(), routes: None }),
+            anyone: Arc::new(Caller { name: "".into(), routes: None, servers: None }),
         }
     }
 

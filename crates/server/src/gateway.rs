@@ -16,6 +16,7 @@ use crate::{
     fake::{self, Fake},
     live::Live,
     log::LogSettings,
+    mcp::{Door, Knocks, line},
     metrics::Metrics,
     report, rng, task,
     upstream::{Io, Pool},
@@ -39,6 +40,9 @@ pub(crate) struct Gateway {
     fakes: Mutex<BTreeMap<Arc<str>, Arc<Fake>>>,
     /// One reload at a time: each goes on from the config before it.
     pub(crate) reloading: Mutex<()>,
+    /// The way to the MCP thread, and that thread's end of it until it starts.
+    pub(crate) door: Door,
+    pub(crate) knocks: Mutex<Option<Knocks>>,
     /// The log of the process, if this gateway has it.
     pub(crate) log: OnceLock<LogSettings>,
 }
@@ -55,6 +59,7 @@ impl Gateway {
         let live = ArcSwap::from_pointee(live);
         let mark = HeaderValue::try_from(format!("{:016x}", rng::draw()))
             .expect("hexadecimal digits can stand in a header");
+        let (door, knocks) = line();
         Self {
             live,
             clock,
@@ -64,6 +69,8 @@ impl Gateway {
             mark,
             fakes: Mutex::default(),
             reloading: Mutex::default(),
+            door,
+            knocks: Mutex::new(Some(knocks)),
             log: OnceLock::new(),
         }
     }

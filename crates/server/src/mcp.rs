@@ -9,6 +9,10 @@
 //! Left to `tidegate_mcp`: what messages mean, what a session sees, when a connection is lost and
 //! whether a call may be replayed. Left to the core: health.
 
+mod door;
 pub(crate) mod http;
 pub(crate) mod stdio;
+mod stream;
 pub(crate) mod transport;
+
+pub(crate) use self::door::{Door, Knocks, PATH, line};

@@ -14,6 +14,7 @@
 
 mod families;
 mod labels;
+mod mcp;
 mod scrape;
 mod table;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use self::{families::Families, labels::Verdict, table::Table};
+use self::{families::Families, labels::Verdict, mcp::McpFamilies, table::Table};
 use crate::live::Live;
 
 pub(crate) use self::labels::ProbeResult;
@@ -40,6 +41,7 @@ pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 #[derive(Debug)]
 pub(crate) struct Metrics {
     families: Families,
+    mcp: McpFamilies,
     table: ArcSwap<Table>,
 }
 
@@ -56,8 +58,9 @@ impl Metrics {
     /// Metrics that know no config yet.
     pub(crate) fn new() -> Self {
         let families = Families::new();
+        let mcp = McpFamilies::new(&families.registry);
         let table = ArcSwap::from_pointee(Table::empty(&families));
-        Self { families, table }
+        Self { families, mcp, table }
     }
 
     /// A config begins to serve: its routes and targets get their series.

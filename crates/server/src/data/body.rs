@@ -1,4 +1,4 @@
-//! What a client gets: a body of our own, or an upstream's on its way through.
+//! What a client gets: a body of our own, an upstream's on its way through, or MCP events.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc;
 
 use super::passage::Passage;
 
@@ -15,6 +16,8 @@ pub(crate) enum ClientBody {
     Whole(VecDeque<Bytes>),
     /// It is still coming.
     Passing(Box<Passage>),
+    /// Events of an MCP session, for as long as there are any.
+    Streaming(mpsc::Receiver<Bytes>),
 }
 
 /// The answer broke, and there is no way to say so inside it: the connection is aborted, never
@@ -46,13 +49,16 @@ impl Body for ClientBody {
         match self.get_mut() {
             Self::Whole(pieces) => Poll::Ready(pieces.pop_front().map(|it| Ok(Frame::data(it)))),
             Self::Passing(passage) => passage.poll_frame(cx),
+            Self::Streaming(events) => {
+                events.poll_recv(cx).map(|it| it.map(|it| Ok(Frame::data(it))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(pieces) => pieces.is_empty(),
-            Self::Passing(_) => false,
+            Self::Passing(_) | Self::Streaming(_) => false,
         }
     }
 
@@ -62,6 +68,7 @@ impl Body for ClientBody {
                 SizeHint::with_exact(pieces.iter().map(|it| it.len() as u64).sum())
             }
             Self::Passing(passage) => passage.size_hint(),
+            Self::Streaming(_) => SizeHint::default(),
         }
     }
 }

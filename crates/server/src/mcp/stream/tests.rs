@@ -1,0 +1,94 @@
+//! What a client reads, loses and reads again.
+
+use super::*;
+
+async fn local(test: impl Future<Output = ()>) {
+    tokio::task::LocalSet::new().run_until(test).await;
+}
+
+async fn read(events: &mut mpsc::Receiver<Bytes>) -> String {
+    let event = events.recv().await.expect("an event");
+    String::from_utf8(event.to_vec()).expect("events are text")
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_a_priming_event_where_clients_know_it() {
+    local(async {
+        let (stream, mut events) = Streams::new(true).begin();
+        stream.send(b"{}", Weight::Needed);
+        assert_eq!(read(&mut events).await, "id: 1-0\nretry: 1000\ndata:\n\n");
+        assert_eq!(read(&mut events).await, "event: message\nid: 1-1\ndata: {}\n\n");
+        let (stream, mut events) = Streams::new(false).begin();
+        stream.send(b"{}", Weight::Needed);
+        assert_eq!(read(&mut events).await, "event: message\nid: 1-0\ndata: {}\n\n");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_lost_its_connection_gets_what_it_missed_and_the_rest() {
+    local(async {
+        let streams = Streams::new(false);
+        let (stream, mut events) = streams.begin();
+        stream.send(b"1", Weight::Needed);
+        read(&mut events).await;
+        drop(events);
+        tokio::task::yield_now().await;
+        stream.send(b"2", Weight::Needed);
+        let mut again = streams.resume("1-0").expect("the stream is known");
+        assert!(read(&mut again).await.contains("data: 2\n"));
+        stream.send(b"3", Weight::Needed);
+        streams.end(&stream);
+        assert!(read(&mut again).await.contains("data: 3\n"));
+        assert!(again.recv().await.is_none(), "an ended stream ends");
+        assert!(streams.resume("1-1").is_some(), "and can be asked for its end again");
+        assert!(streams.resume("9-0").is_none() && streams.resume("x").is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_reader_takes_over() {
+    local(async {
+        let streams = Streams::new(false);
+        let standing = streams.standing();
+        let mut first = standing.attach_unsent();
+        standing.send(b"1", Weight::Notice);
+        assert!(read(&mut first).await.contains("data: 1\n"));
+        let mut second = standing.attach_unsent();
+        standing.send(b"2", Weight::Notice);
+        assert!(read(&mut second).await.contains("data: 2\n"));
+        assert!(first.recv().await.is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_notices_and_no_answer() {
+    local(async {
+        let streams = Streams::new(false);
+        let (stream, mut events) = streams.begin();
+        let large = vec![b'x'; 64 * 1024];
+        for _ in 0..200 {
+            stream.send(&large, Weight::Notice);
+        }
+        stream.send(b"answer", Weight::Needed);
+        streams.end(&stream);
+        let mut count = 0;
+        let mut last = String::new();
+        while let Some(event) = events.recv().await {
+            last = String::from_utf8(event.to_vec()).expect("text");
+            count += 1;
+        }
+        assert!(last.contains("data: answer\n"));
+        assert!((10..40).contains(&count), "{count} events");
+    })
+    .await;
+}
+
+#[test]
+fn a_message_of_several_lines_is_one_event() {
+    let event = event(0, 7, b"{\r\n\"a\":1\n}");
+    let text = std::str::from_utf8(&event).expect("text");
+    assert_eq!(text, "event: message\nid: 0-7\ndata: {\ndata: \ndata: \"a\":1\ndata: }\n\n");
+}

@@ -1,0 +1,126 @@
+//! What is counted of MCP: calls, sessions, keepalives, children.
+//!
+//! Labels are names of configured servers and words of closed sets (I15). Calls are few beside LLM
+//! tokens, so series are looked up when they are counted.
+
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
+use tidegate_core::time::Millis;
+
+use super::{Metrics, families::registered, seconds};
+
+/// Seconds: from a local server to the default timeout.
+const KEEPALIVE_BUCKETS: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+
+/// The families of MCP.
+#[derive(Debug)]
+pub(super) struct McpFamilies {
+    calls: IntCounterVec,
+    sessions: IntGauge,
+    reinitialised: IntCounterVec,
+    definitions_changed: IntCounterVec,
+    starts: IntCounterVec,
+    attempt: IntCounterVec,
+    success: IntCounterVec,
+    failure: IntCounterVec,
+    latency: HistogramVec,
+    auto_disabled: IntCounterVec,
+}
+
+impl McpFamilies {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let counter = |name: &str, help: &str, labels: &[&str]| {
+            let made = IntCounterVec::new(Opts::new(format!("tidegate_{name}"), help), labels);
+            registered(registry, made.expect("the names in this file are valid"))
+        };
+        let sessions = IntGauge::new("tidegate_mcp_sessions", "Open MCP sessions of clients.");
+        let latency = HistogramOpts::new(
+            "tidegate_keepalive_latency_seconds",
+            "Time from a keepalive to its answer.",
+        );
+        let latency = HistogramVec::new(latency.buckets(KEEPALIVE_BUCKETS.to_vec()), &["server"]);
+        Self {
+            calls: counter(
+                "mcp_calls_total",
+                "Calls of MCP servers that have ended, by outcome.",
+                &["server", "outcome"],
+            ),
+            sessions: registered(registry, sessions.expect("the name is valid")),
+            reinitialised: counter(
+                "mcp_reinitialised_total",
+                "Connections to MCP servers that were lost and regained.",
+                &["server"],
+            ),
+            definitions_changed: counter(
+                "mcp_definitions_changed_total",
+                "Tools, resources and prompts whose definition changed while it was offered.",
+                &["server"],
+            ),
+            starts: counter(
+                "mcp_child_starts_total",
+                "Programs of stdio servers that were started.",
+                &["server"],
+            ),
+            attempt: counter("keepalive_attempt_total", "Keepalives sent or due.", &["server"]),
+            success: counter("keepalive_success_total", "Keepalives answered.", &["server"]),
+            failure: counter(
+                "keepalive_failure_total",
+                "Keepalives that brought no answer, by reason.",
+                &["server", "reason"],
+            ),
+            latency: registered(registry, latency.expect("the name is valid")),
+            auto_disabled: counter(
+                "keepalive_auto_disabled_total",
+                "Connections whose keepalive switched itself off after failing again and again.",
+                &["server"],
+            ),
+        }
+    }
+}
+
+impl Metrics {
+    /// A call of a server ended.
+    pub(crate) fn mcp_call(&self, server: &str, outcome: &'static str) {
+        self.mcp.calls.with_label_values(&[server, outcome]).inc();
+    }
+
+    /// This many sessions are open.
+    pub(crate) fn mcp_sessions(&self, count: usize) {
+        self.mcp.sessions.set(count as i64);
+    }
+
+    /// A lost connection was regained.
+    pub(crate) fn mcp_reinitialised(&self, server: &str) {
+        self.mcp.reinitialised.with_label_values(&[server]).inc();
+    }
+
+    /// Definitions changed.
+    pub(crate) fn mcp_definitions_changed(&self, server: &str, count: usize) {
+        self.mcp.definitions_changed.with_label_values(&[server]).inc_by(count as u64);
+    }
+
+    /// A program was started.
+    pub(crate) fn mcp_child_started(&self, server: &str) {
+        self.mcp.starts.with_label_values(&[server]).inc();
+    }
+
+    /// A keepalive is due.
+    pub(crate) fn keepalive_attempt(&self, server: &str) {
+        self.mcp.attempt.with_label_values(&[server]).inc();
+    }
+
+    /// A keepalive was answered.
+    pub(crate) fn keepalive_success(&self, server: &str, took: Millis) {
+        self.mcp.success.with_label_values(&[server]).inc();
+        self.mcp.latency.with_label_values(&[server]).observe(seconds(took));
+    }
+
+    /// A keepalive brought no answer.
+    pub(crate) fn keepalive_failure(&self, server: &str, reason: &'static str) {
+        self.mcp.failure.with_label_values(&[server, reason]).inc();
+    }
+
+    /// A connection's keepalive switched itself off.
+    pub(crate) fn keepalive_disabled(&self, server: &str) {
+        self.mcp.auto_disabled.with_label_values(&[server]).inc();
+    }
+}
