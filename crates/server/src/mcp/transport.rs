@@ -14,9 +14,9 @@
 //! - Dropping a transport ends everything it owns: tasks, sockets, children.
 
 use bytes::Bytes;
-use tidegate_core::{outcome::OutcomeKind, time::Millis};
-use tidegate_mcp::cause::{Cause, Delivery};
 use tokio::sync::mpsc;
+
+pub(crate) use tidegate_mcp::health::Failure;
 
 /// Events that may wait for the link before the transport stops reading.
 pub(crate) const EVENTS_AHEAD: usize = 64;
@@ -43,21 +43,6 @@ pub(crate) enum Event {
     /// The conversation is over; nothing follows. (HTTP: the server does not know the session any
     /// more. Child: it has exited.)
     Closed(Failure),
-}
-
-/// How a request or a conversation failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) cause: Cause,
-    pub(crate) delivery: Delivery,
-    /// What the core is told.
-    pub(crate) outcome: OutcomeKind,
-    /// The HTTP status, if there was one.
-    pub(crate) status: Option<u16>,
-    /// How long the server asks to be left alone.
-    pub(crate) retry_after: Option<Millis>,
-    /// The server has forgotten the session: a new `initialize` may help.
-    pub(crate) is_session_loss: bool,
 }
 
 /// The receiving end of a conversation.
