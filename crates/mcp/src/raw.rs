@@ -1,1 +1,349 @@
-//! To be written.
+//! A JSON object as it came: its fields in order, their values untouched.
+//!
+//! A gateway that reads a message into types and writes it out again loses what the types do not
+//! know, and changes what they do: key order, `1.0`, large numbers, escapes. So values are carried
+//! as text, and an edit replaces the text of one field.
+//!
+//! Rules kept here:
+//! - What is not edited comes out byte for byte; only white space between the fields of an edited
+//!   object may differ.
+//! - A key that stands twice is refused, and so is one that differs from a known key only by the
+//!   case of its letters: readers disagree about which one counts (S42).
+//! - Input is bounded: [`MAX_DEPTH`] levels, [`MAX_FIELDS`] fields of an object that is taken
+//!   apart. (Values kept as text are checked without recursion, so the depth is counted here.)
+//!
+//! What the fields mean is the business of [`crate::message`] and [`crate::listing`].
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// Levels of nesting a message may have: the limit of `serde_json`, which other readers share.
+pub const MAX_DEPTH: usize = 128;
+/// Fields an object may have that is taken apart here: far more than any known message has.
+pub const MAX_FIELDS: usize = 1000;
+/// Characters of a key that are repeated in a message about it.
+const SHOWN_CHARS: usize = 40;
+
+/// Why a text is not an object that can be carried.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// It does not follow the grammar, or is not UTF-8.
+    #[error("not JSON: {0}")]
+    NotJson(String),
+    /// It is JSON, but no object.
+    #[error("not an object")]
+    NotAnObject,
+    /// A key that stands twice.
+    #[error("the key `{0}` stands twice")]
+    Twice(String),
+    /// A key that is nearly a known one.
+    #[error("the key `{written}` must be written `{known}`")]
+    OtherCase {
+        /// As it stands there.
+        written: String,
+        /// As the protocol has it.
+        known: &'static str,
+    },
+    /// It is nested too deeply.
+    #[error("nested deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    /// It has too many fields.
+    #[error("an object of more than {MAX_FIELDS} fields")]
+    TooManyFields,
+}
+
+impl From<serde_json::Error> for Flaw {
+    fn from(error: serde_json::Error) -> Self {
+        Self::NotJson(error.to_string())
+    }
+}
+
+/// An object's fields in order.
+#[derive(Clone, Debug, Default)]
+pub struct Fields<'a>(Vec<Field<'a>>);
+
+/// One field.
+#[derive(Clone, Debug)]
+struct Field<'a> {
+    /// The key as text of JSON, with its quotes and escapes.
+    key: Cow<'a, str>,
+    /// What the key says.
+    name: Cow<'a, str>,
+    value: Cow<'a, RawValue>,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes a whole text apart. `known` are the keys that no other key may resemble.
+    ///
+    /// # Errors
+    /// What is wrong with it, the first flaw found.
+    pub fn parse(text: &'a str, known: &[&'static str]) -> Result<Self, Flaw> {
+        check_depth(text)?;
+        Self::of_text(text, known)
+    }
+
+    /// Takes a part of a text apart that was checked as a whole.
+    ///
+    /// # Errors
+    /// What is wrong with it, the first flaw found.
+    pub fn of(value: &'a RawValue, known: &[&'static str]) -> Result<Self, Flaw> {
+        Self::of_text(value.get(), known)
+    }
+
+    fn of_text(text: &'a str, known: &[&'static str]) -> Result<Self, Flaw> {
+        if !text.trim_ascii_start().starts_with('{') {
+            serde_json::from_str::<IgnoredAny>(text)?;
+            return Err(Flaw::NotAnObject);
+        }
+        let Entries(entries) = serde_json::from_str(text)?;
+        let fields = entries.ok_or(Flaw::TooManyFields)?;
+        let fields = fields.into_iter().map(Field::read).collect::<Result<Vec<_>, _>>()?;
+        let mut names: Vec<&str> = fields.iter().map(|field| field.name.as_ref()).collect();
+        for name in &names {
+            if let Some(known) = known.iter().find(|known| is_other_case(name, known)) {
+                return Err(Flaw::OtherCase { written: shown(name), known });
+            }
+        }
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Flaw::Twice(shown(pair[0])));
+        }
+        Ok(Self(fields))
+    }
+
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0.iter().find(|field| field.name == name).map(|field| field.value.as_ref())
+    }
+
+    /// The value of a field as it stands in the source; none if it was replaced.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<&'a RawValue> {
+        match &self.0.iter().find(|field| field.name == name)?.value {
+            Cow::Borrowed(value) => Some(value),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// The text a field holds; none if it holds something else.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name).and_then(as_text)
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names of the fields, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|field| field.name.as_ref())
+    }
+
+    /// Replaces a field's value in its place, or adds the field at the end.
+    pub fn set(&mut self, name: &str, value: Box<RawValue>) {
+        let value = Cow::Owned(value);
+        match self.0.iter_mut().find(|field| field.name == name) {
+            Some(field) => field.value = value,
+            None => self.0.push(Field {
+                key: Cow::Owned(quoted(name)),
+                name: Cow::Owned(name.to_owned()),
+                value,
+            }),
+        }
+    }
+
+    /// Replaces a field's value by a text.
+    pub fn set_text(&mut self, name: &str, text: &str) {
+        self.set(name, text_value(text));
+    }
+
+    /// Takes a field out; says whether it was there.
+    pub fn remove(&mut self, name: &str) -> bool {
+        self.retain(|other| other != name)
+    }
+
+    /// Keeps the fields whose names fit; says whether any was taken out.
+    pub fn retain(&mut self, mut fits: impl FnMut(&str) -> bool) -> bool {
+        let before = self.0.len();
+        self.0.retain(|field| fits(&field.name));
+        self.0.len() < before
+    }
+
+    /// Edits the object that a field holds. A field that is absent or `null` starts as an empty
+    /// object, and one that ends empty without having been so is taken out.
+    ///
+    /// # Errors
+    /// The field holds something else than an object, or a flawed one.
+    pub fn edit(
+        &mut self,
+        name: &str,
+        known: &[&'static str],
+        edit: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<(), Flaw> {
+        let before = self.get(name).filter(|value| value.get() != "null");
+        let mut inner = before.map_or(Ok(Fields::default()), |value| Fields::of(value, known))?;
+        let was_empty = inner.is_empty();
+        edit(&mut inner);
+        match (was_empty, inner.is_empty()) {
+            (true, true) => {}
+            (false, true) => _ = self.remove(name),
+            (_, false) => {
+                let json = inner.to_json();
+                self.set(name, RawValue::from_string(json)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The object as text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let size = self.0.iter().map(|field| field.key.len() + field.value.get().len() + 2).sum();
+        let mut json = String::with_capacity(size);
+        json.push('{');
+        for (at, field) in self.0.iter().enumerate() {
+            if at > 0 {
+                json.push(',');
+            }
+            json.push_str(&field.key);
+            json.push(':');
+            json.push_str(field.value.get());
+        }
+        json.push('}');
+        json
+    }
+}
+
+impl<'a> Field<'a> {
+    fn read((key, value): (&'a RawValue, &'a RawValue)) -> Result<Self, Flaw> {
+        let key = key.get();
+        let plain = key.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let name = match plain {
+            Some(name) if !name.contains('\\') => Cow::Borrowed(name),
+            _ => Cow::Owned(serde_json::from_str(key)?),
+        };
+        Ok(Self { key: Cow::Borrowed(key), name, value: Cow::Borrowed(value) })
+    }
+}
+
+/// Keys and values as they stand; none if there are too many.
+struct Entries<'a>(Option<Vec<(&'a RawValue, &'a RawValue)>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    if entries.len() == MAX_FIELDS {
+                        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                        return Ok(Entries(None));
+                    }
+                    entries.push(entry);
+                }
+                Ok(Entries(Some(entries)))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// Refuses a text that is nested too deeply. Assumes nothing about its grammar.
+///
+/// # Errors
+/// [`Flaw::TooDeep`].
+pub fn check_depth(text: &str) -> Result<(), Flaw> {
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        if in_string {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Flaw::TooDeep);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The text a value holds; none if it is something else.
+#[must_use]
+pub fn as_text(value: &RawValue) -> Option<String> {
+    if value.get().starts_with('"') { serde_json::from_str(value.get()).ok() } else { None }
+}
+
+/// A text as a JSON value.
+#[must_use]
+pub fn text_value(text: &str) -> Box<RawValue> {
+    RawValue::from_string(quoted(text)).expect("a quoted text is JSON")
+}
+
+/// A number as a JSON value.
+#[must_use]
+pub fn number_value(number: u64) -> Box<RawValue> {
+    RawValue::from_string(number.to_string()).expect("a number is JSON")
+}
+
+/// A text in quotes, escaped as JSON wants it.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text has a JSON form")
+}
+
+/// Puts JSON on one line: transports end a message at a line end. Inside a text a line end is
+/// always escaped, so any that stands here is white space.
+#[must_use]
+pub fn one_line(mut json: String) -> String {
+    if json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        json = json.replace(['\n', '\r'], " ");
+    }
+    json
+}
+
+/// Whether a name is a known key written with other letter case, by the folding of readers that
+/// ignore case: two letters outside ASCII count as `s` and `k` there.
+fn is_other_case(name: &str, known: &str) -> bool {
+    let folded = name.chars().map(|c| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    });
+    name != known && folded.eq(known.chars().map(|c| c.to_ascii_lowercase()))
+}
+
+/// A name short enough for a message.
+fn shown(name: &str) -> String {
+    name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests;

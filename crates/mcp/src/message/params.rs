@@ -1,0 +1,121 @@
+//! The `params` of a call, and the few fields of them that a gateway owns.
+//!
+//! The name of a tool, the uri of a resource, the progress token and the protocol's own keys in
+//! `_meta` are set on the way to a server and back; everything else passes as it came.
+
+use serde_json::value::RawValue;
+
+use crate::raw::{Fields, Flaw, number_value};
+
+/// Fields that decide where a call goes or what it may do: no other key may resemble them.
+const KNOWN: &[&str] =
+    &["name", "uri", "arguments", "argument", "ref", "cursor", "level", "_meta", "requestId"];
+/// The same in `ref`.
+const KNOWN_REF: &[&str] = &["type", "name", "uri"];
+/// The same in `_meta`.
+const KNOWN_META: &[&str] = &["progressToken"];
+/// What begins with this in `_meta` belongs to the protocol.
+const RESERVED: &str = "io.modelcontextprotocol/";
+/// The one reserved key that sessions have too: it ties a message to a task.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// The params of one call.
+#[derive(Clone, Debug, Default)]
+pub struct Params<'a>(Fields<'a>);
+
+impl<'a> Params<'a> {
+    /// Takes params apart; none are an empty object.
+    ///
+    /// # Errors
+    /// What is wrong with them: -32602 ([`super::Fault::params`]).
+    pub fn parse(params: Option<&'a RawValue>) -> Result<Self, Flaw> {
+        params.map_or_else(|| Ok(Self::default()), |params| Fields::of(params, KNOWN).map(Self))
+    }
+
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0.get(name)
+    }
+
+    /// The text a field holds.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.0.text(name)
+    }
+
+    /// Replaces a field's value, in its place.
+    pub fn set(&mut self, name: &str, value: Box<RawValue>) {
+        self.0.set(name, value);
+    }
+
+    /// Replaces a field's value by a text: the `name` of a tool, the `uri` of a resource.
+    pub fn set_text(&mut self, name: &str, text: &str) {
+        self.0.set_text(name, text);
+    }
+
+    /// Takes a field out.
+    pub fn remove(&mut self, name: &str) -> bool {
+        self.0.remove(name)
+    }
+
+    /// What a completion is for: its `ref`.
+    ///
+    /// # Errors
+    /// There is none, or a flawed one.
+    pub fn reference(&self) -> Result<Fields<'_>, Flaw> {
+        self.get("ref").map_or(Err(Flaw::NotAnObject), |value| Fields::of(value, KNOWN_REF))
+    }
+
+    /// Replaces a text inside `ref`.
+    ///
+    /// # Errors
+    /// `ref` is flawed.
+    pub fn set_reference(&mut self, name: &str, text: &str) -> Result<(), Flaw> {
+        self.0.edit("ref", KNOWN_REF, |reference| reference.set_text(name, text))
+    }
+
+    /// A value of `_meta`, as text of JSON.
+    #[must_use]
+    pub fn meta(&self, name: &str) -> Option<Box<RawValue>> {
+        let meta = Fields::of(self.get("_meta")?, &[]).ok()?;
+        meta.get(name).map(ToOwned::to_owned)
+    }
+
+    /// The token under which the caller wants to hear of progress.
+    #[must_use]
+    pub fn progress_token(&self) -> Option<Box<RawValue>> {
+        self.meta("progressToken")
+    }
+
+    /// Asks for progress under a token of our own, or for none.
+    ///
+    /// # Errors
+    /// `_meta` is flawed.
+    pub fn set_progress_token(&mut self, token: Option<u64>) -> Result<(), Flaw> {
+        self.0.edit("_meta", KNOWN_META, |meta| match token {
+            Some(token) => meta.set("progressToken", number_value(token)),
+            None => _ = meta.remove("progressToken"),
+        })
+    }
+
+    /// Takes out of `_meta` what only the stateless era knows: a server with sessions may refuse
+    /// it.
+    ///
+    /// # Errors
+    /// `_meta` is flawed.
+    pub fn strip_reserved(&mut self) -> Result<(), Flaw> {
+        if self.get("_meta").is_none_or(|meta| !meta.get().contains("modelcontextprotocol")) {
+            return Ok(());
+        }
+        self.0.edit("_meta", KNOWN_META, |meta| {
+            meta.retain(|name| !name.starts_with(RESERVED) || name == RELATED_TASK);
+        })
+    }
+
+    /// The params as text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        self.0.to_json()
+    }
+}
