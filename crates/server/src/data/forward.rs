@@ -101,15 +101,15 @@ pub(crate) async fn forward(
                 if let Some(usage) = usage {
                     journey.used(usage);
                 }
-                let mut headers = headers::downward(&head.headers);
+                let mut headers = headers::downward(head.headers);
                 answer::sign(&mut headers, &inbound.id, &journey);
                 journey.report(&Outcome::answered(head.status.as_u16()), "");
                 journey.finished(head.status.as_u16());
                 return answer::with(head.status, headers, ClientBody::Whole(pieces));
             }
-            Opened::Passing(opening) => {
+            Opened::Passing(mut opening) => {
                 let status = opening.head.status;
-                let mut headers = headers::downward(&opening.head.headers);
+                let mut headers = headers::downward(std::mem::take(&mut opening.head.headers));
                 answer::sign(&mut headers, &inbound.id, &journey);
                 let passage = Passage::new(journey, *opening, dialect);
                 return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
@@ -146,7 +146,7 @@ fn over(
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
     let mut response = match relayed {
         Some((status, headers, body)) if status.as_u16() == finish.status => {
-            answer::with(status, headers::downward(&headers), body.into())
+            answer::with(status, headers::downward(headers), body.into())
         }
         _ => answer::failure(&journey, &finish, dialect, id),
     };

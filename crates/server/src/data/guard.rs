@@ -106,11 +106,12 @@ fn is_ours(listen: SocketAddr, host: &str) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let own = match listen {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
-    };
-    name.eq_ignore_ascii_case("localhost") || ["127.0.0.1", "[::1]", &own].contains(&name)
+    name.eq_ignore_ascii_case("localhost")
+        || ["127.0.0.1", "[::1]"].contains(&name)
+        || match listen {
+            SocketAddr::V4(v4) => name == v4.ip().to_string(),
+            SocketAddr::V6(v6) => name == format!("[{}]", v6.ip()),
+        }
 }
 
 fn names_a_model(method: &Method, path: &str) -> bool {

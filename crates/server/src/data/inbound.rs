@@ -19,16 +19,19 @@ const BODY_IDLE: Duration = Duration::from_secs(30);
 const BODY_RATE: u64 = 1024;
 
 /// Where a session's name may stand, in this order; the body is looked at last.
-const SESSION_HEADERS: &[&str] = &[
-    "x-tidegate-session",
-    "x-claude-code-session-id",
-    "x-session-id",
-    "x-session-affinity",
-    "session-id",
-    "thread-id",
+static SESSION_HEADERS: [HeaderName; 6] = [
+    HeaderName::from_static("x-tidegate-session"),
+    HeaderName::from_static("x-claude-code-session-id"),
+    HeaderName::from_static("x-session-id"),
+    HeaderName::from_static("x-session-affinity"),
+    HeaderName::from_static("session-id"),
+    HeaderName::from_static("thread-id"),
 ];
 /// Where an SDK says how long it will wait, in seconds.
-const TIMEOUT_HEADERS: &[&str] = &["x-stainless-read-timeout", "x-stainless-timeout"];
+static TIMEOUT_HEADERS: [HeaderName; 2] = [
+    HeaderName::from_static("x-stainless-read-timeout"),
+    HeaderName::from_static("x-stainless-timeout"),
+];
 
 /// Where gateways say that a request has passed them.
 pub(crate) const PASSED: HeaderName = HeaderName::from_static("x-tidegate-passed");
@@ -61,13 +64,14 @@ pub(crate) struct Inbound {
 impl Inbound {
     /// The session that the headers name.
     pub(crate) fn session(&self) -> Option<&str> {
-        let named = |name: &&str| self.headers.get(*name)?.to_str().ok();
+        let named = |name: &HeaderName| self.headers.get(name)?.to_str().ok();
         SESSION_HEADERS.iter().find_map(named).filter(|session| !session.is_empty())
     }
 
     /// How long the client says it will wait.
     pub(crate) fn within(&self) -> Option<Millis> {
-        let seconds = |name: &&str| self.headers.get(*name)?.to_str().ok()?.parse::<f64>().ok();
+        let seconds =
+            |name: &HeaderName| self.headers.get(name)?.to_str().ok()?.parse::<f64>().ok();
         let seconds = TIMEOUT_HEADERS.iter().find_map(seconds).filter(|it| *it > 0.0)?;
         Some(Millis::seconds(1).scaled(seconds))
     }
