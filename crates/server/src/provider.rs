@@ -14,6 +14,7 @@ use tidegate_config::{
 };
 
 use tidegate_core::probe::ProbeSettings;
+use tidegate_wire::splice::EncodedName;
 
 use crate::upstream::{Place, client_config};
 
@@ -42,8 +43,8 @@ pub(crate) struct Provider {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) provider: Arc<Provider>,
-    /// The model's name there; `None` = whatever the request names.
-    pub(crate) model: Option<String>,
+    /// The model's name there, as it stands in a body; `None` = whatever the request names.
+    pub(crate) model: Option<EncodedName>,
     pub(crate) timeouts: Timeouts,
     /// The credential header of each key of the pool, in the core's order.
     pub(crate) credentials: Vec<Option<(HeaderName, HeaderValue)>>,
@@ -86,7 +87,7 @@ pub(crate) fn targets(
                 backend.id.clone(),
                 Arc::new(Target {
                     provider: Arc::clone(&provider),
-                    model: (model != "*").then(|| model.to_owned()),
+                    model: (model != "*").then(|| EncodedName::new(model)),
                     timeouts: TimeoutsFile::resolve(&layers),
                     credentials: backend.keys.iter().map(credential).collect(),
                 }),

@@ -92,16 +92,13 @@ pub(crate) fn failure(
 
 /// Says who answered, and after how many attempts.
 pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
-    let mut set = |name: HeaderName, value: &str| {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            headers.insert(name, value);
-        }
-    };
-    set(REQUEST_ID, id);
-    if let Some(resolved) = journey.resolved() {
-        set(RESOLVED, &resolved);
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id);
     }
-    set(ATTEMPTS, &journey.attempts().to_string());
+    if let Some(resolved) = journey.resolved().and_then(|it| HeaderValue::try_from(it).ok()) {
+        headers.insert(RESOLVED, resolved);
+    }
+    headers.insert(ATTEMPTS, HeaderValue::from(journey.attempts()));
 }
 
 /// Tells an SDK not to try again what was tried here, and when it may.

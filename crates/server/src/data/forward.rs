@@ -94,8 +94,7 @@ pub(crate) async fn forward(
             Next::Ask { target, key } => (target, key),
             Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
         };
-        let model = target.model.as_deref().or(way.model).unwrap_or_default();
-        let build = || request::build(&inbound, &head, &target, key, model);
+        let build = || request::build(&inbound, &head, &target, key, way.model);
         match attempt::open(&mut journey, &target, &build, wanted).await {
             Opened::Whole { head, pieces, usage } => {
                 if let Some(usage) = usage {

@@ -17,15 +17,17 @@ use crate::{provider::Target, upstream::Pieces};
 /// What Anthropic wants to hear if the client does not say: never a reason to refuse.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// Builds it. Nothing of the body is copied but the model's name.
+/// Builds it. Nothing of the body is copied but the model's name: the target's, else `asked`.
 pub(crate) fn build(
     inbound: &Inbound,
     head: &RequestHead<'_>,
     target: &Target,
     key: usize,
-    model: &str,
+    asked: Option<&str>,
 ) -> Option<Request<Pieces>> {
-    let spliced = Spliced::new(&inbound.body, head, &EncodedName::new(model));
+    let named = target.model.clone();
+    let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
+    let spliced = Spliced::new(&inbound.body, head, &name);
     let body = Pieces::new(spliced.pieces);
     let provider = &target.provider;
     let mut headers = headers::upward(&inbound.headers);
