@@ -10,6 +10,7 @@ mod classified;
 mod forward;
 mod guard;
 mod headers;
+mod hold;
 mod inbound;
 mod journey;
 mod passage;

@@ -6,8 +6,8 @@
 //! Rules:
 //! - A terminator or error that comes in parts counts when its last part is there; so does one
 //!   that the stream ended without a blank line, if its data is whole.
-//! - Before the first content the JSON of every event is checked ([`EventClass::Malformed`]);
-//!   after it only the bytes that decide are looked at.
+//! - Before the first content, and while the stream is held, the JSON of every event is checked
+//!   ([`EventClass::Malformed`]); after that only the bytes that decide are looked at.
 //! - A stream of a dialect without terminator is whole when it ends.
 //!
 //! Left to others: timers, holding and releasing (the server); which outcome an end is.
@@ -31,6 +31,7 @@ pub enum StreamEnd {
 pub struct Watch {
     dialect: Dialect,
     has_content: bool,
+    is_held: bool,
     end: Option<StreamEnd>,
     /// The class of the event whose parts are passing.
     long: EventClass,
@@ -48,14 +49,14 @@ impl Watch {
     pub fn new(dialect: Dialect) -> Self {
         let long = EventClass::Other;
         let (tail, usage) = (Vec::new(), Usage::default());
-        Self { dialect, has_content: false, end: None, long, tail, usage }
+        Self { dialect, has_content: false, is_held: false, end: None, long, tail, usage }
     }
 
     /// Takes note of a frame and gives its class; of a later part, that of its event.
     pub fn see(&mut self, frame: &Frame<'_>) -> EventClass {
         let class = match frame.extent {
             Extent::Middle | Extent::End => self.long,
-            Extent::Whole if !self.has_content => self.strict_class(frame),
+            Extent::Whole if self.is_held || !self.has_content => self.strict_class(frame),
             Extent::Whole | Extent::Start | Extent::Cut => self.dialect.class(frame),
         };
         self.count(frame);
@@ -75,6 +76,16 @@ impl Watch {
             _ => {}
         }
         class
+    }
+
+    /// The stream is held back beyond its first content: what is malformed can still be told.
+    pub fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// The stream is held no longer.
+    pub fn release(&mut self) {
+        self.is_held = false;
     }
 
     /// Whether content has come.
@@ -201,11 +212,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_malformed_before_the_first_content_only() {
+    fn what_is_not_json_is_malformed_before_the_first_content_and_while_held() {
         let broken = "data: {\"choices\":[{\"delta\":{\"content\":\"a\n\n";
         let frames = [(broken, Extent::Whole), (TEXT, Extent::Whole), (broken, Extent::Whole)];
         let (_, classes) = after(Dialect::OpenAiChat, &frames);
         assert_eq!(classes, [EventClass::Malformed, EventClass::Content, EventClass::Content]);
+        let mut watch = Watch::new(Dialect::OpenAiChat);
+        watch.hold();
+        let class = |watch: &mut Watch, raw| watch.see(&frame(raw, Extent::Whole));
+        assert_eq!(class(&mut watch, TEXT), EventClass::Content);
+        assert_eq!(class(&mut watch, broken), EventClass::Malformed, "it is held back");
+        watch.release();
+        assert_eq!(class(&mut watch, broken), EventClass::Content);
         let page = [("data: <html>\n\n", Extent::Whole), (": ping\n\n", Extent::Whole)];
         let (_, classes) = after(Dialect::OpenAiChat, &page);
         assert_eq!(classes, [EventClass::Malformed, EventClass::Ping]);

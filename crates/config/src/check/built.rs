@@ -13,10 +13,6 @@ impl Check<'_> {
         for key in NOT_BUILT {
             self.not_built(&KeyPath::from(key));
         }
-        let routes = KeyPath::from("routes");
-        for name in self.file.routes.keys() {
-            self.not_built(&routes.key(name).key("hold"));
-        }
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {
             let path = providers.key(name);

@@ -54,7 +54,7 @@ pub struct RouteFile {
     #[serde(default)]
     #[schemars(example = &"surface")]
     pub on_auth_error: OnAuthErrorWord,
-    /// What is buffered of a stream before it is released, beyond the first content.
+    /// What is held of a stream before it is released, beyond the first content.
     #[serde(default)]
     pub hold: HoldFile,
 }
@@ -115,14 +115,15 @@ impl RetryBudgetFile {
     }
 }
 
-/// What is buffered of a stream before it is released, beyond the first content.
+/// What is held of a stream before it is released, beyond the first content. What goes wrong
+/// meanwhile is tried elsewhere; of two limits the one reached first ends the hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HoldFile {
-    /// Until this many tokens have come.
+    /// Until this many events with content have come; 0: no such limit.
     #[schemars(example = 16)]
     pub tokens: u32,
-    /// Until this much time has passed.
+    /// Until this much time has passed since the first content; 0s: no such limit.
     #[schemars(example = &"200ms")]
     pub time: Duration,
 }

@@ -4,7 +4,8 @@
 //! goes wrong before that is a failure of this attempt only, and the request can go elsewhere.
 //!
 //! Rules kept here:
-//! - Frames that only announce are held, as they came, until the first content (BEHAVIOUR 7).
+//! - Frames that only announce are held, as they came, until the first content, or for as long as
+//!   the route says (`hold.rs`).
 //! - A connection that was kept may have been closed meanwhile: what certainly was not sent, or
 //!   broke before any answer, goes out once more on a fresh one, within the same attempt.
 //! - The limits on waiting are those of `timers.rs`; nothing here waits without one.
@@ -17,7 +18,7 @@ use http::{HeaderMap, Request, Response, StatusCode, header, response};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_wire::{
     body::{self, BodyKind},
-    dialect::{Dialect, EventClass},
+    dialect::Dialect,
     sse::Splitter,
     usage::Usage,
     watch::Watch,
@@ -26,6 +27,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     classified,
+    hold::Hold,
     journey::Journey,
     timers::{Timers, Until},
 };
@@ -50,6 +52,8 @@ pub(crate) struct Opening {
     pub(crate) held: VecDeque<Bytes>,
     pub(crate) rest: Arriving,
     pub(crate) timers: Timers,
+    /// When content last came, if it came before the commit.
+    pub(crate) heard: Option<Instant>,
     /// `None` for a body that is not a stream of events.
     pub(crate) events: Option<(Splitter, Watch)>,
 }
@@ -79,7 +83,9 @@ const ERROR_IN_PIECES_MAX: usize = 64 * 1024;
 pub(crate) struct Wanted {
     pub(crate) dialect: Dialect,
     pub(crate) is_stream: bool,
-    /// How much may be held before the first content.
+    /// How far a stream is held beyond its first content.
+    pub(crate) hold: Hold,
+    /// How much may be held before the commit.
     pub(crate) hold_max: usize,
     /// How much of an answer that does not stream is held.
     pub(crate) answer_max: usize,
@@ -111,17 +117,18 @@ pub(crate) async fn open(
         held: VecDeque::new(),
         rest,
         timers,
+        heard: None,
         events: is_events.then(|| (Splitter::new(wanted.event_max), Watch::new(wanted.dialect))),
     };
     if is_events {
-        opening.hold_to_first_content(journey, target, wanted).await
+        opening.hold_to_commit(journey, target, wanted).await
     } else {
         opening.hold_to_whole_answer(journey, target, wanted).await
     }
 }
 
 /// Waits for something until a limit.
-async fn within<T>(until: Until, future: impl Future<Output = T>) -> Result<T, Until> {
+pub(super) async fn within<T>(until: Until, future: impl Future<Output = T>) -> Result<T, Until> {
     timeout_at(until.at, future).await.map_err(|_| until)
 }
 
@@ -226,73 +233,8 @@ async fn refused(
 }
 
 impl Opening {
-    /// Holds a stream until its first content.
-    async fn hold_to_first_content(
-        mut self,
-        journey: &mut Journey,
-        target: &Target,
-        wanted: Wanted,
-    ) -> Opened {
-        let status = Some(self.head.status.as_u16());
-        let fail = |kind, detail| {
-            let outcome = Outcome { status, ..Outcome::unanswered(kind) };
-            Opened::Failed(Failure { outcome, detail, said: None })
-        };
-        let mut held_len = 0;
-        loop {
-            let until = self.timers.first_content();
-            let frame = match within(until, self.rest.frame()).await {
-                Err(until) => {
-                    let (outcome, detail) = self.timers.outcome(until.limit, status);
-                    return Opened::Failed(Failure { outcome, detail, said: None });
-                }
-                Ok(None) => {
-                    let is_whole = self.see_end();
-                    return match is_whole {
-                        true => self.whole(journey),
-                        false => fail(OutcomeKind::Transport, "the stream ended early"),
-                    };
-                }
-                Ok(Some(Err(_))) => return fail(OutcomeKind::Transport, "the stream broke"),
-                Ok(Some(Ok(frame))) => frame,
-            };
-            let Ok(data) = frame.into_data() else { continue };
-            held_len += data.len();
-            let Some((splitter, watch)) = &mut self.events else { continue };
-            splitter.feed(data);
-            let seen = see(splitter, watch);
-            self.held.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
-            match seen {
-                Ok(Seen::Content) => {
-                    journey.content(self.timers.since_sent());
-                    splitter.commit();
-                    return Opened::Passing(Box::new(self));
-                }
-                Ok(Seen::Terminator) => return self.whole(journey),
-                Ok(Seen::Error(event)) => {
-                    let outcome = classified::of_event(target, self.head.status, &event);
-                    return Opened::Failed(Failure {
-                        outcome,
-                        detail: "an error inside the stream",
-                        said: None,
-                    });
-                }
-                Ok(Seen::Malformed) => return fail(OutcomeKind::Transport, "malformed stream"),
-                Err(_) => return fail(OutcomeKind::Transport, "an event is too long"),
-                Ok(Seen::Nothing) => {}
-            }
-            if held_len > wanted.hold_max {
-                let (splitter, _) = self.events.as_mut().expect("this is a stream of events");
-                splitter.commit();
-                if let Some(id) = journey.resolved() {
-                    journey.worker.gateway.metrics.hold_overflow(&id);
-                }
-                return Opened::Passing(Box::new(self));
-            }
-        }
-    }
-
-    fn see_end(&mut self) -> bool {
+    /// The body is over; whether it may end here.
+    pub(super) fn see_end(&mut self) -> bool {
         let Some((splitter, watch)) = &mut self.events else { return true };
         if let Some(frame) = splitter.finish() {
             watch.see(&frame);
@@ -302,7 +244,7 @@ impl Opening {
     }
 
     /// The stream is complete: what remains of the body is nothing a client waits for.
-    fn whole(self, journey: &Journey) -> Opened {
+    pub(super) fn whole(self, journey: &Journey) -> Opened {
         let usage = self.events.as_ref().map(|(_, watch)| watch.usage());
         journey.worker.pool.keep(self.rest);
         Opened::Whole { head: self.head, pieces: self.held, usage }
@@ -361,38 +303,4 @@ fn error_in(held: &VecDeque<Bytes>) -> Option<Bytes> {
         _ => held.iter().map(|piece| &piece[..]).collect::<Vec<_>>().concat().into(),
     };
     (body::kind(&whole) == BodyKind::Error).then_some(whole)
-}
-
-/// What a chunk brought before the first content.
-enum Seen {
-    Nothing,
-    Content,
-    Terminator,
-    /// The event that says so.
-    Error(Vec<u8>),
-    Malformed,
-}
-
-fn see(
-    splitter: &mut Splitter,
-    watch: &mut Watch,
-) -> Result<Seen, tidegate_wire::sse::EventTooLong> {
-    while let Some(frame) = splitter.next()? {
-        match watch.see(&frame) {
-            EventClass::Content => {
-                // The rest of the chunk belongs to the answer as well.
-                while let Some(frame) = splitter.next()? {
-                    watch.see(&frame);
-                }
-                return Ok(Seen::Content);
-            }
-            EventClass::Terminator => return Ok(Seen::Terminator),
-            EventClass::Error => {
-                return Ok(Seen::Error(frame.data().unwrap_or_default().into_owned()));
-            }
-            EventClass::Malformed => return Ok(Seen::Malformed),
-            EventClass::Lifecycle | EventClass::Ping | EventClass::Other => {}
-        }
-    }
-    Ok(Seen::Nothing)
 }

@@ -24,6 +24,7 @@ use super::{
     attempt::{self, Failure, Opened, Wanted},
     body::ClientBody,
     headers,
+    hold::Hold,
     inbound::Inbound,
     journey::{Journey, Next, Whose},
     passage::Passage,
@@ -66,11 +67,13 @@ pub(crate) async fn forward(
         return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
     }
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
+    let hold = Hold::of(live.file.routes.get(&**way.route.name()));
     let ask = Ask {
         caller: &inbound.caller.name,
         session,
         needs: Needs { protocol: Some(protocol(dialect)), ..head.needs },
-        is_stream: head.is_stream,
+        // Told of content only at the commit, the core has to wait for it as for a whole answer.
+        is_stream: head.is_stream && !hold.is_on(),
         within: inbound.within(),
     };
     let whose = Whose {
@@ -83,6 +86,7 @@ pub(crate) async fn forward(
     let wanted = Wanted {
         dialect,
         is_stream: head.is_stream,
+        hold,
         hold_max: limits.hold.0 as usize,
         answer_max: limits.answer.0 as usize,
         event_max: EVENT_MAX,

@@ -54,7 +54,7 @@ pub(crate) struct Passage {
 
 impl Passage {
     pub(crate) fn new(journey: Journey, opening: Opening, dialect: Dialect) -> Self {
-        let until = opening.timers.idle(Instant::now());
+        let until = opening.timers.idle(opening.heard.unwrap_or_else(Instant::now));
         let mut passage = Self {
             journey,
             ready: opening.held,

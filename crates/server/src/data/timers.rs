@@ -58,7 +58,12 @@ impl Timers {
 
     /// How long since the request had been sent.
     pub(crate) fn since_sent(&self) -> Millis {
-        Millis(self.sent.elapsed().as_millis() as u64)
+        self.sent_before(Instant::now())
+    }
+
+    /// How long before a moment the request had been sent.
+    pub(crate) fn sent_before(&self, moment: Instant) -> Millis {
+        Millis(moment.duration_since(self.sent).as_millis() as u64)
     }
 
     pub(crate) fn connect(&self) -> Until {

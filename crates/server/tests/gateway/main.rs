@@ -9,6 +9,7 @@ mod bed;
 mod bytes;
 mod client;
 mod failover;
+mod hold;
 mod keys;
 mod life;
 mod names;

@@ -1,0 +1,229 @@
+//! Holding a stream back until it is worth committing to.
+//!
+//! Nothing of a stream is released before its first content: what only announces is held, and what
+//! goes wrong meanwhile is a failure of this attempt only. A route may ask for more (`hold`): until
+//! so many events with content have come, or so much time has passed since the first one.
+//!
+//! Rules kept here:
+//! - Of two limits of a hold the one that is reached first ends it; the end of the stream ends it
+//!   too; and never is more held than the server's limit says.
+//! - What goes wrong before the commit is a failover, also after the first content: an error event,
+//!   a break, an early end, silence, what is no JSON.
+//! - The core is told of the first content at the commit, since that ends every chance of another
+//!   attempt; the time it is told is that of the first content itself.
+//!
+//! Left to others: what happens after the commit (`passage.rs`), answers that do not stream
+//! (`attempt.rs`).
+
+use std::time::Duration;
+
+use tidegate_config::file::RouteFile;
+use tidegate_core::outcome::{Outcome, OutcomeKind};
+use tidegate_wire::{
+    dialect::EventClass,
+    sse::{EventTooLong, Splitter},
+    watch::Watch,
+};
+use tokio::time::Instant;
+
+use super::{
+    attempt::{Failure, Opened, Opening, Wanted, within},
+    classified,
+    journey::Journey,
+    timers::{Timers, Until},
+};
+use crate::provider::Target;
+
+/// How far a stream is held beyond its first content; zero = no such limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hold {
+    tokens: u32,
+    time: Duration,
+}
+
+impl Hold {
+    /// What a route asks for; a direct request has none.
+    pub(crate) fn of(route: Option<&RouteFile>) -> Self {
+        let of_route = |it: &RouteFile| Self {
+            tokens: it.hold.tokens,
+            time: Duration::from_millis(it.hold.time.millis().0),
+        };
+        route.map(of_route).unwrap_or_default()
+    }
+
+    /// Whether anything is held beyond the first content.
+    pub(crate) fn is_on(self) -> bool {
+        self.tokens > 0 || !self.time.is_zero()
+    }
+}
+
+/// What has come of a stream that is held.
+#[derive(Debug)]
+struct Holding {
+    hold: Hold,
+    /// Events with content.
+    tokens: u32,
+    /// When the first of them came, and the last.
+    heard: Option<(Instant, Instant)>,
+    bytes: usize,
+}
+
+impl Holding {
+    fn new(hold: Hold) -> Self {
+        Self { hold, tokens: 0, heard: None, bytes: 0 }
+    }
+
+    fn content(&mut self, now: Instant) {
+        self.tokens = self.tokens.saturating_add(1);
+        let (first, _) = self.heard.unwrap_or((now, now));
+        self.heard = Some((first, now));
+    }
+
+    /// When the hold's time is over, if it has a time and that has begun.
+    fn ends_at(&self) -> Option<Instant> {
+        let (first, _) = self.heard.filter(|_| !self.hold.time.is_zero())?;
+        first.checked_add(self.hold.time)
+    }
+
+    /// Whether enough has come to commit to it.
+    fn is_enough(&self, now: Instant) -> bool {
+        let is_counted = self.hold.tokens > 0 && self.tokens >= self.hold.tokens;
+        let is_over = self.ends_at().is_some_and(|end| now >= end);
+        self.heard.is_some() && (!self.hold.is_on() || is_counted || is_over)
+    }
+
+    /// What the attempt waits for: the first content, then the next.
+    fn until(&self, timers: &Timers) -> Until {
+        match self.heard {
+            None => timers.first_content(),
+            Some((_, last)) => timers.idle(last),
+        }
+    }
+}
+
+/// What a chunk brought before the commit.
+enum Seen {
+    /// Not enough yet.
+    Nothing,
+    /// Enough to commit to it.
+    Enough,
+    Terminator,
+    /// The event that says so.
+    Error(Vec<u8>),
+    Malformed,
+}
+
+impl Opening {
+    /// Holds a stream until there is enough of it to commit to it.
+    pub(super) async fn hold_to_commit(
+        mut self,
+        journey: &mut Journey,
+        target: &Target,
+        wanted: Wanted,
+    ) -> Opened {
+        let status = Some(self.head.status.as_u16());
+        let fail = |kind, detail| {
+            let outcome = Outcome { status, ..Outcome::unanswered(kind) };
+            Opened::Failed(Failure { outcome, detail, said: None })
+        };
+        let mut holding = Holding::new(wanted.hold);
+        if let Some((_, watch)) = self.events.as_mut().filter(|_| wanted.hold.is_on()) {
+            watch.hold();
+        }
+        loop {
+            let mut until = holding.until(&self.timers);
+            let release = holding.ends_at().filter(|end| *end <= until.at);
+            until.at = release.unwrap_or(until.at);
+            let frame = match within(until, self.rest.frame()).await {
+                Err(_) if release.is_some() => return self.commit(journey, &holding),
+                Err(until) => {
+                    let (outcome, detail) = self.timers.outcome(until.limit, status);
+                    return Opened::Failed(Failure { outcome, detail, said: None });
+                }
+                Ok(None) if self.see_end() => return self.complete(journey, &holding),
+                Ok(None) => return fail(OutcomeKind::Transport, "the stream ended early"),
+                Ok(Some(Err(_))) => return fail(OutcomeKind::Transport, "the stream broke"),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            holding.bytes += data.len();
+            let Some((splitter, watch)) = &mut self.events else { continue };
+            splitter.feed(data);
+            let seen = see(splitter, watch, &mut holding);
+            self.held.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+            match seen {
+                Ok(Seen::Enough) => return self.commit(journey, &holding),
+                Ok(Seen::Terminator) => return self.complete(journey, &holding),
+                Ok(Seen::Error(event)) => {
+                    let outcome = classified::of_event(target, self.head.status, &event);
+                    let detail = "an error inside the stream";
+                    return Opened::Failed(Failure { outcome, detail, said: None });
+                }
+                Ok(Seen::Malformed) => return fail(OutcomeKind::Transport, "malformed stream"),
+                Err(_) => return fail(OutcomeKind::Transport, "an event is too long"),
+                Ok(Seen::Nothing) => {}
+            }
+            if holding.bytes > wanted.hold_max {
+                if let Some(id) = journey.resolved() {
+                    journey.worker.gateway.metrics.hold_overflow(&id);
+                }
+                return self.commit(journey, &holding);
+            }
+        }
+    }
+
+    /// From here on there is no way back.
+    fn commit(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
+        self.tell_content(journey, holding);
+        if let Some((splitter, watch)) = &mut self.events {
+            splitter.commit();
+            watch.release();
+        }
+        Opened::Passing(Box::new(self))
+    }
+
+    /// The stream is over, in good order, before anything of it was released.
+    fn complete(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
+        self.tell_content(journey, holding);
+        self.whole(journey)
+    }
+
+    fn tell_content(&mut self, journey: &mut Journey, holding: &Holding) {
+        if let Some((first, last)) = holding.heard {
+            self.heard = Some(last);
+            journey.content(self.timers.sent_before(first));
+        }
+    }
+}
+
+/// Looks at the frames of a chunk, up to what decides.
+fn see(
+    splitter: &mut Splitter,
+    watch: &mut Watch,
+    holding: &mut Holding,
+) -> Result<Seen, EventTooLong> {
+    while let Some(frame) = splitter.next()? {
+        match watch.see(&frame) {
+            EventClass::Content => {
+                let now = Instant::now();
+                holding.content(now);
+                if !holding.is_enough(now) {
+                    continue;
+                }
+                // The rest of the chunk belongs to the answer as well.
+                watch.release();
+                while let Some(frame) = splitter.next()? {
+                    watch.see(&frame);
+                }
+                return Ok(Seen::Enough);
+            }
+            EventClass::Terminator => return Ok(Seen::Terminator),
+            EventClass::Error => {
+                return Ok(Seen::Error(frame.data().unwrap_or_default().into_owned()));
+            }
+            EventClass::Malformed => return Ok(Seen::Malformed),
+            EventClass::Lifecycle | EventClass::Ping | EventClass::Other => {}
+        }
+    }
+    Ok(Seen::Nothing)
+}
