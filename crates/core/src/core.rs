@@ -9,9 +9,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     backend::{Backend, Endpoint, Key, TargetKey, streak_only},
-    breaker::BreakerChange,
+    breaker::{BreakerChange, State},
     draw::mix,
-    explain::{self, Explanation},
+    explain::{self, Explanation, Obstacle},
     mark::{Mark, MarkReason},
     pins::{Pin, Pins},
     plan::{Ask, Plan},
@@ -117,6 +117,16 @@ impl Core {
     #[must_use]
     pub fn explain(&self, route: &Route, now: Now, ask: &Ask<'_>, draw: u64) -> Explanation {
         explain::explain(route, &self.pins, now, ask, draw)
+    }
+
+    /// The state of a backend's own breaker, and everything that stands against the backend
+    /// itself, routes aside; `None` if there is no such backend.
+    #[must_use]
+    pub fn standing(&self, now: Now, id: &str) -> Option<(State, Vec<Obstacle>)> {
+        let backend = self.backend(id)?;
+        let off = backend.health.off.standing(now).map(Obstacle::SwitchedOff);
+        let obstacles = off.into_iter().chain(explain::health_obstacles(backend, now)).collect();
+        Some((backend.health.cell.gate().state(now), obstacles))
     }
 
     /// A probe of a provider's endpoint ended. With `heals`, its result goes to the breakers of

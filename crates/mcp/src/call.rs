@@ -1,1 +1,340 @@
-//! To be written.
+//! One call of one server, from asking the core to the answer: a machine over a [`Link`].
+//!
+//! ```text
+//!   begin ─▶ (core: permit) ─▶ link ready? ──▶ send ──▶ answered ─▶ end
+//!                 │ refused       │ no           │ broken: conversation gone
+//!                 ▼               ▼              ▼
+//!                end       connect or wait ◀── regain it ─▶ send again, once, if that is safe
+//!                                 │ failed                 └▶ else: the result is unknown
+//!                                 ▼
+//!                                end
+//! ```
+//! The owner does what a [`Do`] says and tells the machine how it went. The simulator and the
+//! server drive the same machine.
+//!
+//! Rules kept here:
+//! - A request is sent a second time only if it certainly was not carried out the first time, or
+//!   its tool is declared read-only or idempotent; never a third time (I10). A timeout is never
+//!   followed by another try.
+//! - A call charges the server at most once. A conversation that is lost and regained charges
+//!   nothing; one that cannot be regained is one failure, which all calls that waited share.
+//! - What the client hears of a call that must not be sent again is known at the break
+//!   ([`Call::verdict`]); the machine goes on only to learn whether the server is to blame.
+//! - Dropping the machine is cancelling: the permit returns.
+//!
+//! Left to others: bytes, timers, `notifications/cancelled`; the texts of errors (`unavailable`).
+
+use tidegate_core::{
+    core::Core,
+    outcome::{Outcome, OutcomeKind},
+    time::{Millis, Now},
+    transition::Notes,
+};
+
+use crate::{
+    cause::{Cause, Delivery},
+    health::{Admission, Failure, Reply, Ticket, admit},
+    link::{Generation, Link, Want},
+};
+
+mod unavailable;
+
+pub use unavailable::{Code, Unavailable};
+
+/// What is to be done over the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// Only to have it: a session opens, or an idle connection is made again.
+    Connect,
+    /// A request that may be sent again: resources, prompts, lists, a tool that is declared
+    /// `readOnlyHint` or `idempotentHint`.
+    Repeatable,
+    /// A request that may change something: a tool without such a hint.
+    Once,
+}
+
+/// What the owner of a call does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Do {
+    /// Connect or initialise again, tell the link how it went, then every call that waits.
+    Connect(Generation),
+    /// Wait for the attempt that another call is making.
+    Wait(Generation),
+    /// Send the request over this connection.
+    Send(Generation),
+    /// Go on with what is under way: the news was not about that.
+    Nothing,
+    /// It is over.
+    End(End),
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The server's answer, a result or an error, goes to the client.
+    Answered,
+    /// The connection is there ([`Errand::Connect`]).
+    Connected,
+    /// The client hears this instead of an answer.
+    Unavailable(Unavailable),
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    /// Waiting for this attempt; `leads` if it is the one that makes it.
+    Connecting {
+        generation: Generation,
+        leads: bool,
+    },
+    Sent(Generation),
+    Over,
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Call {
+    server: String,
+    errand: Errand,
+    began: Now,
+    limit: Millis,
+    phase: Phase,
+    ticket: Option<Ticket>,
+    /// The break after which it was, or is to be, sent again or given up.
+    broke: Option<Failure>,
+    times_sent: u32,
+}
+
+impl Call {
+    /// A call that may take `limit` in all.
+    #[must_use]
+    pub fn new(server: &str, errand: Errand, now: Now, limit: Millis) -> Self {
+        Self {
+            server: server.to_owned(),
+            errand,
+            began: now,
+            limit,
+            phase: Phase::New,
+            ticket: None,
+            broke: None,
+            times_sent: 0,
+        }
+    }
+
+    /// Asks the core, then the link.
+    pub fn begin(
+        &mut self,
+        core: &Core,
+        link: &mut Link,
+        now: Now,
+        draw: u64,
+        notes: &mut Notes,
+    ) -> Do {
+        let left = self.deadline().since(now);
+        match admit(core, &self.server, now, draw, left, notes) {
+            Admission::Go(ticket) => {
+                self.ticket = Some(ticket);
+                self.seek(link, now, notes)
+            }
+            Admission::Refused { cause, retry_after } => {
+                self.unavailable(cause, retry_after, Code::BackendUnavailable)
+            }
+        }
+    }
+
+    /// The attempt it made or waited for led to a connection.
+    pub fn connected(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+        match self.phase {
+            Phase::Connecting { leads: true, .. } if self.errand == Errand::Connect => {
+                self.report(now, &Outcome::unanswered(OutcomeKind::Success), notes);
+                self.over(End::Connected)
+            }
+            Phase::Connecting { .. } => self.seek(link, now, notes),
+            Phase::New | Phase::Sent(_) | Phase::Over => Do::Nothing,
+        }
+    }
+
+    /// The attempt it made or waited for failed: all who waited share one charge.
+    pub fn connect_failed(
+        &mut self,
+        link: &mut Link,
+        now: Now,
+        failure: &Failure,
+        notes: &mut Notes,
+    ) -> Do {
+        let Phase::Connecting { generation, .. } = self.phase else { return Do::Nothing };
+        let retry_after = if link.claim(generation) {
+            self.report(now, &failure.told(), notes)
+        } else {
+            self.cancel(now)
+        };
+        let retry_after = retry_after.or(failure.retry_after);
+        match self.verdict() {
+            Some(known) => self.over(End::Unavailable(Unavailable { retry_after, ..known })),
+            None => self.unavailable(failure.cause, retry_after, Code::BackendUnavailable),
+        }
+    }
+
+    /// The server answered.
+    pub fn answered(&mut self, link: &mut Link, now: Now, reply: Reply, notes: &mut Notes) -> Do {
+        match reply {
+            Reply::Ended(kind) => {
+                self.report(now, &Outcome::unanswered(kind), notes);
+                self.over(End::Answered)
+            }
+            Reply::SessionLost => self.broken(link, now, &Failure::session_lost(), notes),
+        }
+    }
+
+    /// The request will get no answer over the connection it was sent on.
+    pub fn broken(
+        &mut self,
+        link: &mut Link,
+        now: Now,
+        failure: &Failure,
+        notes: &mut Notes,
+    ) -> Do {
+        let Phase::Sent(generation) = self.phase else { return Do::Nothing };
+        if failure.ends_conversation() {
+            link.lost(generation);
+            if self.times_sent == 1 && !now.reached(self.deadline()) {
+                self.broke = Some(*failure);
+                return self.seek(link, now, notes);
+            }
+        }
+        let retry_after = self.report(now, &failure.told(), notes).or(failure.retry_after);
+        self.unavailable(failure.cause, retry_after, self.code(failure.delivery))
+    }
+
+    /// Its time is over. Never followed by another try.
+    pub fn timed_out(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+        let known = self.verdict();
+        let (is_blamed, delivery) = match self.phase {
+            Phase::Sent(_) => (true, Delivery::Maybe),
+            // Who leads speaks for all who wait.
+            Phase::Connecting { generation, leads } => {
+                (leads && link.claim(generation), Delivery::Not)
+            }
+            Phase::New | Phase::Over => return Do::Nothing,
+        };
+        let retry_after = if is_blamed {
+            self.report(now, &Outcome::unanswered(OutcomeKind::Timeout), notes)
+        } else {
+            self.cancel(now)
+        };
+        match known {
+            Some(known) => self.over(End::Unavailable(Unavailable { retry_after, ..known })),
+            None => {
+                let code = self.code(delivery);
+                self.unavailable(Cause::TimedOut(self.limit), retry_after, code)
+            }
+        }
+    }
+
+    /// What the client will hear, as far as it is known before the end: a request that must not
+    /// be sent again broke.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Unavailable> {
+        let broke = self.broke.filter(|broke| !self.may_repeat(broke))?;
+        Some(Unavailable {
+            server: self.server.clone(),
+            cause: broke.cause,
+            retry_after: broke.retry_after,
+            code: self.code(broke.delivery),
+        })
+    }
+
+    /// When it must be over.
+    #[must_use]
+    pub fn deadline(&self) -> Now {
+        self.began.after(self.limit)
+    }
+
+    /// How often the request was sent.
+    #[must_use]
+    pub fn times_sent(&self) -> u32 {
+        self.times_sent
+    }
+
+    /// Whether a half-open breaker admitted it.
+    #[must_use]
+    pub fn is_trial(&self) -> bool {
+        self.ticket.as_ref().is_some_and(Ticket::is_trial)
+    }
+
+    /// The connection is wanted: to send, or only to be there again.
+    fn seek(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+        if now.reached(self.deadline()) {
+            return self.timed_out(link, now, notes);
+        }
+        match link.want() {
+            Want::Connect(generation) => {
+                self.phase = Phase::Connecting { generation, leads: true };
+                Do::Connect(generation)
+            }
+            Want::Wait(generation) => {
+                self.phase = Phase::Connecting { generation, leads: false };
+                Do::Wait(generation)
+            }
+            Want::Closed => {
+                self.cancel(now);
+                let known = self.verdict().map(|it| self.over(End::Unavailable(it)));
+                known.unwrap_or_else(|| {
+                    self.unavailable(Cause::Closing, None, Code::BackendUnavailable)
+                })
+            }
+            Want::Use(generation) => self.use_it(generation, now),
+        }
+    }
+
+    fn use_it(&mut self, generation: Generation, now: Now) -> Do {
+        if let Some(known) = self.verdict() {
+            // Regained: nobody is to blame.
+            let retry_after = self.cancel(now);
+            return self.over(End::Unavailable(Unavailable { retry_after, ..known }));
+        }
+        if self.errand == Errand::Connect {
+            self.cancel(now);
+            return self.over(End::Connected);
+        }
+        self.phase = Phase::Sent(generation);
+        self.times_sent += 1;
+        Do::Send(generation)
+    }
+
+    fn may_repeat(&self, broke: &Failure) -> bool {
+        broke.delivery == Delivery::Not || self.errand != Errand::Once
+    }
+
+    fn code(&self, delivery: Delivery) -> Code {
+        if delivery == Delivery::Maybe && self.errand == Errand::Once {
+            Code::ResultUnknown
+        } else {
+            Code::BackendUnavailable
+        }
+    }
+
+    fn report(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Option<Millis> {
+        self.ticket.take().and_then(|ticket| ticket.report(now, outcome, notes))
+    }
+
+    /// Gives the permit back without a word about the server.
+    fn cancel(&mut self, now: Now) -> Option<Millis> {
+        self.ticket.take().and_then(|ticket| ticket.give_back(now))
+    }
+
+    fn unavailable(&mut self, cause: Cause, retry_after: Option<Millis>, code: Code) -> Do {
+        let server = self.server.clone();
+        self.over(End::Unavailable(Unavailable { server, cause, retry_after, code }))
+    }
+
+    fn over(&mut self, end: End) -> Do {
+        self.phase = Phase::Over;
+        self.ticket = None;
+        Do::End(end)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,8 @@ pub enum Cause {
     SessionLost,
     /// The breaker is open.
     CircuitOpen,
+    /// An operator switched it off.
+    SwitchedOff,
     /// Our credentials were refused.
     AuthRejected,
     /// It asks for patience.
@@ -75,6 +77,7 @@ impl fmt::Display for Cause {
             Self::ConnectionBroken => "connection broken",
             Self::SessionLost => "session lost",
             Self::CircuitOpen => "circuit open",
+            Self::SwitchedOff => "switched off",
             Self::AuthRejected => "credentials rejected",
             Self::RateLimited => "rate limited",
             Self::Malformed => "malformed answer",

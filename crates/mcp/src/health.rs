@@ -1,1 +1,307 @@
-//! To be written.
+//! The only door of MCP to the core: asking for a permit, and saying how it went.
+//!
+//! Every server is a backend `mcp:NAME` with a route of its own, so that a call walks the same
+//! plan as a model request: one candidate, no hop, no pin.
+//!
+//! Rules kept here:
+//! - No last resort: a server whose breaker lets nothing pass is not asked, because another
+//!   failure tells the client less than "circuit open" and a time to come back. A window or an
+//!   exclusion alone does not stop a call of a session that has the server; it stops a session
+//!   from opening with it ([`standing`]).
+//! - A ticket ends exactly once: reported, or dropped, which is the same as cancelled.
+//! - What an answer means for health is one table ([`of_answer`]).
+//!
+//! Left to others: when to ask (`call.rs`), what a session makes of a standing (`session.rs`).
+
+use tidegate_core::{
+    attempt::End,
+    breaker::State,
+    core::Core,
+    explain::Obstacle,
+    mark::{MarkReason, Standing as MarkStanding},
+    outcome::{Outcome, OutcomeKind},
+    permit::Permit,
+    plan::{Ask, Plan, Step},
+    settings::{MemberSettings, RouteSettings, Standing as Membership},
+    time::{Millis, Now},
+    transition::Notes,
+};
+
+use crate::cause::{Cause, Delivery};
+
+/// The id of a server's backend in the core.
+#[must_use]
+pub fn backend_id(server: &str) -> String {
+    format!("mcp:{server}")
+}
+
+/// The name of a server's route in the core. The line feed keeps it apart from every route that a
+/// config file or a client can name.
+#[must_use]
+pub fn route_name(server: &str) -> String {
+    format!("mcp\n{server}")
+}
+
+/// The route of a server whose backend has this index in the core's settings.
+#[must_use]
+pub fn route(server: &str, backend: usize) -> RouteSettings {
+    RouteSettings {
+        name: route_name(server),
+        tiers: vec![vec![MemberSettings { backend, weight: 1, standing: Membership::Active }]],
+        affinity_ttl: Millis::ZERO,
+        // Every call says itself how long it may take.
+        deadline: Millis(u64::MAX),
+        max_hops: 0,
+        ..RouteSettings::default()
+    }
+}
+
+/// How a request, a connect or a conversation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Why, in a fixed phrase.
+    pub cause: Cause,
+    /// Whether it may have been carried out.
+    pub delivery: Delivery,
+    /// What the core is told.
+    pub outcome: OutcomeKind,
+    /// The HTTP status, if there was one.
+    pub status: Option<u16>,
+    /// How long the server asks to be left alone.
+    pub retry_after: Option<Millis>,
+    /// The server has forgotten the session: a new `initialize` may help.
+    pub is_session_loss: bool,
+}
+
+impl Failure {
+    /// A failure that says nothing beyond its cause: of a request that was not delivered.
+    #[must_use]
+    pub const fn of(cause: Cause, outcome: OutcomeKind) -> Self {
+        let (delivery, status, retry_after) = (Delivery::Not, None, None);
+        Self { cause, delivery, outcome, status, retry_after, is_session_loss: false }
+    }
+
+    /// The server does not know the session: refused unread.
+    #[must_use]
+    pub const fn session_lost() -> Self {
+        let plain = Self::of(Cause::SessionLost, OutcomeKind::Transport);
+        Self { is_session_loss: true, ..plain }
+    }
+
+    /// What the core is told.
+    #[must_use]
+    pub const fn told(&self) -> Outcome {
+        Outcome { kind: self.outcome, status: self.status, retry_after: self.retry_after }
+    }
+
+    /// Whether the conversation itself is gone, so that only a new `initialize` can help: the
+    /// server has forgotten the session, or there is no way to it any more.
+    #[must_use]
+    pub const fn ends_conversation(&self) -> bool {
+        self.is_session_loss
+            || matches!(
+                self.cause,
+                Cause::ConnectionRefused
+                    | Cause::NameNotResolved
+                    | Cause::TlsFailed
+                    | Cause::ConnectionFailed
+                    | Cause::ConnectionBroken
+                    | Cause::ProcessExited
+                    | Cause::SessionLost
+            )
+    }
+}
+
+/// Whether a server may be asked.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made and taken apart at once, once per call")]
+pub enum Admission {
+    /// It may, with this ticket.
+    Go(Ticket),
+    /// It may not.
+    Refused {
+        /// Why.
+        cause: Cause,
+        /// When asking again makes sense, if that is known.
+        retry_after: Option<Millis>,
+    },
+}
+
+/// The right to ask a server once. Dropping it is cancelling.
+#[derive(Debug)]
+pub struct Ticket {
+    plan: Plan,
+    permit: Permit,
+}
+
+impl Ticket {
+    /// Says how it went. Gives the time after which asking again makes sense, if something stands
+    /// against the server now.
+    pub fn report(self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Option<Millis> {
+        let Self { mut plan, permit } = self;
+        plan.report(now, permit, outcome, notes);
+        plan.re_entry(now).map(|moment| moment.since(now))
+    }
+
+    /// Gives it back without a word about the server, as dropping does; gives what
+    /// [`Ticket::report`] gives.
+    #[must_use]
+    pub fn give_back(self, now: Now) -> Option<Millis> {
+        let Self { plan, permit } = self;
+        drop(permit);
+        plan.re_entry(now).map(|moment| moment.since(now))
+    }
+
+    /// Whether a half-open breaker admitted it.
+    #[must_use]
+    pub fn is_trial(&self) -> bool {
+        self.permit.is_trial()
+    }
+
+    /// The plan behind it, for whoever records decisions.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// Asks the core whether `server` may be asked now, for at most `within`.
+pub fn admit(
+    core: &Core,
+    server: &str,
+    now: Now,
+    draw: u64,
+    within: Millis,
+    notes: &mut Notes,
+) -> Admission {
+    let Some(route) = core.route(&route_name(server)) else {
+        return Admission::Refused { cause: Cause::Closing, retry_after: None };
+    };
+    let ask = Ask { within: Some(within), ..Ask::default() };
+    let mut plan = core.begin(route, now, &ask);
+    match plan.next(now, draw, notes) {
+        Step::Attempt(permit) if !permit.is_last_resort() => Admission::Go(Ticket { plan, permit }),
+        Step::Attempt(_) => {
+            let retry_after = plan.re_entry(now).map(|moment| moment.since(now));
+            Admission::Refused { cause: Cause::CircuitOpen, retry_after }
+        }
+        Step::Finish(finish) => {
+            let is_late = finish.end == End::Deadline;
+            let cause = if is_late { Cause::TimedOut(within) } else { Cause::SwitchedOff };
+            Admission::Refused { cause, retry_after: None }
+        }
+    }
+}
+
+/// Charges a server with one failure that no ticket stands for: a keepalive that gave up.
+pub fn charge(core: &Core, server: &str, now: Now, notes: &mut Notes) {
+    core.server_probed(now, &backend_id(server), false, notes);
+}
+
+/// What a session that opens sees of a server's health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing stands against it.
+    Healthy,
+    /// Half-open, with a slot to be had.
+    HalfOpenFree,
+    /// Half-open, and every slot is taken: its trial will tell.
+    SlotTaken,
+    /// A breaker is open, a window is active, an exclusion stands, or an operator switched it off.
+    Unhealthy(Cause, Option<Millis>),
+}
+
+/// The standing of a server. One that the core does not know is on its way out.
+#[must_use]
+pub fn standing(core: &Core, server: &str, now: Now) -> Standing {
+    let Some((state, obstacles)) = core.standing(now, &backend_id(server)) else {
+        return Standing::Unhealthy(Cause::Closing, None);
+    };
+    // The worst first: what the core would name as the reason.
+    let worst = obstacles.iter().filter(|it| !is_slot_taken(it)).max_by_key(|it| weight(it));
+    match worst {
+        Some(obstacle) => {
+            let until = obstacles.iter().filter_map(re_entry).max();
+            let until = until.filter(|until| *until != Now::NEVER);
+            Standing::Unhealthy(cause_of(obstacle), until.map(|until| until.since(now)))
+        }
+        None if !obstacles.is_empty() => Standing::SlotTaken,
+        None if state == State::HalfOpen => Standing::HalfOpenFree,
+        None => Standing::Healthy,
+    }
+}
+
+fn is_slot_taken(obstacle: &Obstacle) -> bool {
+    matches!(obstacle, Obstacle::Breaker { state: State::HalfOpen, .. })
+}
+
+const fn weight(obstacle: &Obstacle) -> u8 {
+    match obstacle {
+        Obstacle::Window(_) => 1,
+        Obstacle::Breaker { .. } | Obstacle::Endpoint { .. } => 2,
+        Obstacle::Exclusion(_) => 3,
+        Obstacle::Inactive
+        | Obstacle::Unconfigured
+        | Obstacle::SwitchedOff(_)
+        | Obstacle::Lacks(_) => 4,
+    }
+}
+
+const fn re_entry(obstacle: &Obstacle) -> Option<Now> {
+    match obstacle {
+        Obstacle::Window(standing)
+        | Obstacle::Exclusion(standing)
+        | Obstacle::SwitchedOff(standing) => Some(standing.until),
+        Obstacle::Breaker { free_from, .. } | Obstacle::Endpoint { free_from, .. } => {
+            Some(*free_from)
+        }
+        Obstacle::Inactive | Obstacle::Unconfigured | Obstacle::Lacks(_) => None,
+    }
+}
+
+const fn cause_of(obstacle: &Obstacle) -> Cause {
+    match obstacle {
+        Obstacle::Breaker { .. } | Obstacle::Endpoint { .. } => Cause::CircuitOpen,
+        Obstacle::Exclusion(MarkStanding { reason: MarkReason::AuthRejected, .. }) => {
+            Cause::AuthRejected
+        }
+        Obstacle::Window(_) | Obstacle::Exclusion(_) => Cause::RateLimited,
+        Obstacle::Inactive
+        | Obstacle::Unconfigured
+        | Obstacle::SwitchedOff(_)
+        | Obstacle::Lacks(_) => Cause::SwitchedOff,
+    }
+}
+
+/// What a JSON-RPC answer says about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It is the answer, and this is its class.
+    Ended(OutcomeKind),
+    /// The server does not know the session any more. Not charged by itself.
+    SessionLost,
+}
+
+const INTERNAL_ERROR: i64 = -32603;
+const SESSION_UNKNOWN: i64 = -32001;
+/// Codes that several servers use for a lost session, with a text that says so.
+const SAID_IN_WORDS: [i64; 2] = [-32000, -32600];
+
+/// Classifies an answer by its error, code and message; `None` is a result, also one with
+/// `isError: true`, which is the tool's word and not the server's.
+#[must_use]
+pub fn of_answer(error: Option<(i64, &str)>) -> Reply {
+    let Some((code, message)) = error else { return Reply::Ended(OutcomeKind::Success) };
+    let says_session = || message.to_ascii_lowercase().contains("session");
+    if code == SESSION_UNKNOWN || (SAID_IN_WORDS.contains(&code) && says_session()) {
+        return Reply::SessionLost;
+    }
+    Reply::Ended(if code == INTERNAL_ERROR {
+        OutcomeKind::ServerError
+    } else {
+        OutcomeKind::ClientFault
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -71,6 +71,21 @@ fn a_switch_without_an_end_is_shown_without_one() {
 }
 
 #[test]
+fn a_backends_standing_tells_all_that_stands_against_it() {
+    let mut bed = Bed::of(&["a"]);
+    let standing = |bed: &Bed| bed.core.standing(bed.now, "a").expect("it exists");
+    assert_eq!(standing(&bed), (State::Closed, Vec::new()));
+    for _ in 0..3 {
+        bed.request(|_| status(500));
+    }
+    bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);
+    let (state, obstacles) = standing(&bed);
+    assert_eq!(state, State::Open);
+    assert!(matches!(obstacles[..], [Obstacle::SwitchedOff(_), Obstacle::Breaker { .. }]));
+    assert_eq!(bed.core.standing(bed.now, "b"), None);
+}
+
+#[test]
 fn without_candidates_the_answer_is_503_with_no_attempts() {
     let mut bed = Bed::of(&["a"]);
     bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);

@@ -1,0 +1,277 @@
+//! One call, or twenty, over one link: what is sent again, what is charged, what the client hears.
+
+use super::*;
+use crate::health::{
+    Standing, standing,
+    tests::{core_of, open_core},
+};
+
+const LIMIT: Millis = Millis::seconds(60);
+const BROKEN: Failure = Failure {
+    delivery: Delivery::Maybe,
+    ..Failure::of(Cause::ConnectionBroken, OutcomeKind::Transport)
+};
+const REFUSED: Failure = Failure::of(Cause::ConnectionRefused, OutcomeKind::Transport);
+
+/// A core with one server, a link to it, and a clock that a test moves.
+struct Bench {
+    core: Core,
+    link: Link,
+    now: Now,
+    notes: Notes,
+}
+
+impl Bench {
+    fn new(core: Core) -> Self {
+        Self { core, link: Link::new(), now: Now::ZERO, notes: Notes::default() }
+    }
+
+    /// With a connection that is ready.
+    fn ready() -> Self {
+        let mut bench = Self::new(core_of(&["a"]));
+        let Want::Connect(first) = bench.link.want() else { panic!("a new link connects") };
+        bench.link.connected(first);
+        bench
+    }
+
+    fn begin(&mut self, errand: Errand) -> (Call, Do) {
+        let mut call = Call::new("a", errand, self.now, LIMIT);
+        let next = call.begin(&self.core, &mut self.link, self.now, 0, &mut self.notes);
+        (call, next)
+    }
+
+    /// Twenty calls that have been sent over a ready link.
+    fn twenty(&mut self, errand: Errand) -> Vec<Call> {
+        let begun = (0..20).map(|_| self.begin(errand));
+        begun
+            .map(|(call, next)| {
+                assert_eq!(next, Do::Send(Generation(1)));
+                call
+            })
+            .collect()
+    }
+
+    fn broken(&mut self, call: &mut Call, failure: &Failure) -> Do {
+        call.broken(&mut self.link, self.now, failure, &mut self.notes)
+    }
+
+    fn connected(&mut self, call: &mut Call) -> Do {
+        call.connected(&mut self.link, self.now, &mut self.notes)
+    }
+
+    fn connect_failed(&mut self, call: &mut Call) -> Do {
+        call.connect_failed(&mut self.link, self.now, &REFUSED, &mut self.notes)
+    }
+
+    fn answered(&mut self, call: &mut Call, reply: Reply) -> Do {
+        call.answered(&mut self.link, self.now, reply, &mut self.notes)
+    }
+
+    /// Failures since the last success, as the core counts them.
+    fn failures(&self) -> u32 {
+        self.core.snapshot(self.now).backends[0].consecutive_failures
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.core.snapshot(self.now).backends[0].in_flight
+    }
+}
+
+fn unavailable(next: Do) -> (String, Code) {
+    match next {
+        Do::End(End::Unavailable(it)) => (it.cause.to_string(), it.code),
+        other => panic!("not unavailable: {other:?}"),
+    }
+}
+
+#[test]
+fn a_first_call_connects_sends_and_is_a_success() {
+    let mut bench = Bench::new(core_of(&["a"]));
+    let (mut call, next) = bench.begin(Errand::Once);
+    assert_eq!(next, Do::Connect(Generation(1)));
+    bench.link.connected(Generation(1));
+    assert_eq!(bench.connected(&mut call), Do::Send(Generation(1)));
+    let reply = Reply::Ended(OutcomeKind::Success);
+    assert_eq!(bench.answered(&mut call, reply), Do::End(End::Answered));
+    assert_eq!((bench.failures(), bench.in_flight()), (0, 0));
+}
+
+#[test]
+fn an_open_breaker_answers_at_once_and_touches_no_link() {
+    let mut bench = Bench::new(open_core());
+    let (_, next) = bench.begin(Errand::Once);
+    assert_eq!(bench.link.generation(), Generation(0));
+    let Do::End(End::Unavailable(it)) = next else { panic!("{next:?}") };
+    assert_eq!((it.cause, it.retry_after), (Cause::CircuitOpen, Some(Millis::seconds(30))));
+}
+
+#[test]
+fn twenty_calls_on_a_lost_session_cause_one_reinitialise_and_no_charge() {
+    let mut bench = Bench::ready();
+    let mut calls = bench.twenty(Errand::Once);
+    let lost = Reply::SessionLost;
+    let next: Vec<Do> = calls.iter_mut().map(|call| bench.answered(call, lost)).collect();
+    assert_eq!(next[0], Do::Connect(Generation(2)));
+    assert!(next[1..].iter().all(|it| *it == Do::Wait(Generation(2))));
+    bench.link.connected(Generation(2));
+    for call in &mut calls {
+        assert_eq!(bench.connected(call), Do::Send(Generation(2)));
+        let reply = Reply::Ended(OutcomeKind::Success);
+        assert_eq!(bench.answered(call, reply), Do::End(End::Answered));
+    }
+    assert_eq!(bench.link.reinitialised(), 1);
+    assert_eq!((bench.failures(), bench.in_flight()), (0, 0));
+}
+
+#[test]
+fn a_reinitialise_that_fails_is_one_failure_shared_by_all_who_waited() {
+    let mut bench = Bench::ready();
+    let mut calls = bench.twenty(Errand::Repeatable);
+    for call in &mut calls {
+        bench.broken(call, &BROKEN);
+    }
+    bench.link.failed(Generation(2), REFUSED);
+    for call in &mut calls {
+        let next = bench.connect_failed(call);
+        assert_eq!(unavailable(next), ("connection refused".to_owned(), Code::BackendUnavailable));
+    }
+    assert_eq!((bench.failures(), bench.in_flight()), (1, 0));
+    assert_eq!(standing(&bench.core, "a", bench.now), Standing::Healthy);
+}
+
+#[test]
+fn a_call_without_hints_that_may_have_arrived_is_never_sent_again() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Once);
+    assert_eq!(bench.broken(&mut call, &BROKEN), Do::Connect(Generation(2)));
+    let early = call.verdict().expect("what the client hears is known already");
+    assert_eq!(
+        early.message(),
+        "backend \"a\" unavailable: connection broken; the result is unknown"
+    );
+    bench.link.connected(Generation(2));
+    let next = bench.connected(&mut call);
+    assert_eq!(unavailable(next), ("connection broken".to_owned(), Code::ResultUnknown));
+    assert_eq!((call.times_sent(), bench.failures(), bench.in_flight()), (1, 0, 0));
+}
+
+#[test]
+fn a_call_with_a_hint_is_sent_again_once_and_only_once() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Repeatable);
+    bench.broken(&mut call, &BROKEN);
+    assert_eq!(call.verdict(), None);
+    bench.link.connected(Generation(2));
+    assert_eq!(bench.connected(&mut call), Do::Send(Generation(2)));
+    let next = bench.broken(&mut call, &BROKEN);
+    assert_eq!(unavailable(next), ("connection broken".to_owned(), Code::BackendUnavailable));
+    assert_eq!((call.times_sent(), bench.failures()), (2, 1));
+}
+
+#[test]
+fn a_second_break_of_an_undelivered_call_leaves_its_result_unknown() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Once);
+    bench.answered(&mut call, Reply::SessionLost);
+    bench.link.connected(Generation(2));
+    assert_eq!(bench.connected(&mut call), Do::Send(Generation(2)));
+    let next = bench.broken(&mut call, &BROKEN);
+    assert_eq!(unavailable(next), ("connection broken".to_owned(), Code::ResultUnknown));
+}
+
+#[test]
+fn a_late_observer_of_an_old_loss_uses_the_new_connection() {
+    let mut bench = Bench::ready();
+    let mut calls = bench.twenty(Errand::Repeatable);
+    bench.broken(&mut calls[0], &BROKEN);
+    bench.link.connected(Generation(2));
+    assert_eq!(bench.broken(&mut calls[1], &BROKEN), Do::Send(Generation(2)));
+    assert_eq!(bench.link.generation(), Generation(2));
+}
+
+#[test]
+fn a_timeout_is_charged_and_never_sent_again() {
+    let after = "timed out after 60s".to_owned();
+    for (errand, code) in
+        [(Errand::Once, Code::ResultUnknown), (Errand::Repeatable, Code::BackendUnavailable)]
+    {
+        let mut bench = Bench::ready();
+        let (mut call, _) = bench.begin(errand);
+        bench.now = call.deadline();
+        let next = call.timed_out(&mut bench.link, bench.now, &mut bench.notes);
+        assert_eq!(unavailable(next), (after.clone(), code));
+        assert_eq!((call.times_sent(), bench.failures()), (1, 1));
+        assert_eq!(bench.link.generation(), Generation(1), "slow is not lost");
+    }
+}
+
+#[test]
+fn of_calls_that_time_out_waiting_for_a_connect_only_the_leader_is_charged() {
+    let mut bench = Bench::new(core_of(&["a"]));
+    let (mut leader, _) = bench.begin(Errand::Once);
+    let (mut waiter, next) = bench.begin(Errand::Once);
+    assert_eq!(next, Do::Wait(Generation(1)));
+    bench.now = leader.deadline();
+    for call in [&mut waiter, &mut leader] {
+        let next = call.timed_out(&mut bench.link, bench.now, &mut bench.notes);
+        assert_eq!(unavailable(next).1, Code::BackendUnavailable);
+    }
+    assert_eq!((bench.failures(), bench.in_flight()), (1, 0));
+}
+
+#[test]
+fn a_fault_of_the_server_that_leaves_the_conversation_is_charged_per_call() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Once);
+    let fault =
+        Failure { status: Some(500), ..Failure::of(Cause::Status(500), OutcomeKind::ServerError) };
+    let next = bench.broken(&mut call, &fault);
+    assert_eq!(
+        unavailable(next),
+        ("answered with status 500".to_owned(), Code::BackendUnavailable)
+    );
+    assert_eq!((bench.failures(), bench.link.generation()), (1, Generation(1)));
+}
+
+#[test]
+fn errors_of_the_callers_making_count_for_nothing_and_are_answers() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Once);
+    let next = bench.answered(&mut call, Reply::Ended(OutcomeKind::ClientFault));
+    assert_eq!(next, Do::End(End::Answered));
+    let (mut call, _) = bench.begin(Errand::Once);
+    bench.answered(&mut call, Reply::Ended(OutcomeKind::ServerError));
+    assert_eq!(bench.failures(), 1);
+}
+
+#[test]
+fn an_errand_to_connect_is_a_trial_that_closes_the_breaker() {
+    let mut bench = Bench::new(open_core());
+    bench.now = Now(30_000);
+    let (mut call, next) = bench.begin(Errand::Connect);
+    assert!(call.is_trial());
+    assert_eq!(next, Do::Connect(Generation(1)));
+    bench.link.connected(Generation(1));
+    assert_eq!(bench.connected(&mut call), Do::End(End::Connected));
+    assert_eq!(standing(&bench.core, "a", bench.now), Standing::Healthy);
+}
+
+#[test]
+fn news_that_come_too_late_change_nothing() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Once);
+    assert_eq!(bench.connected(&mut call), Do::Nothing);
+    assert_eq!(bench.connect_failed(&mut call), Do::Nothing);
+    bench.answered(&mut call, Reply::Ended(OutcomeKind::Success));
+    assert_eq!(bench.broken(&mut call, &BROKEN), Do::Nothing);
+    assert_eq!(call.timed_out(&mut bench.link, bench.now, &mut bench.notes), Do::Nothing);
+}
+
+#[test]
+fn a_call_over_a_closed_link_ends() {
+    let mut bench = Bench::ready();
+    bench.link.close();
+    let (_, next) = bench.begin(Errand::Once);
+    assert_eq!(unavailable(next), ("closing".to_owned(), Code::BackendUnavailable));
+    assert_eq!(bench.in_flight(), 0);
+}

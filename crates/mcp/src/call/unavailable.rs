@@ -1,0 +1,117 @@
+//! What a client hears when a server could not answer: one sentence and one object, in the two
+//! shapes the protocol has for errors.
+//!
+//! A tool call gets a *result* with `isError: true`, which models are shown; everything else gets
+//! a JSON-RPC error with the same object as its data.
+
+use serde_json::{Value, json};
+use tidegate_core::time::Millis;
+
+use crate::cause::Cause;
+
+/// JSON-RPC's internal error: the one code that clients of every era take for a server's fault.
+const INTERNAL_ERROR: i64 = -32603;
+
+/// Whether the call may have been carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// It was not, or doing it again is harmless.
+    BackendUnavailable,
+    /// It may have been, and nobody knows.
+    ResultUnknown,
+}
+
+impl Code {
+    /// The word in structured content, traces and metrics.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::BackendUnavailable => "backend_unavailable",
+            Self::ResultUnknown => "result_unknown",
+        }
+    }
+}
+
+/// A server that could not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable {
+    /// Its name in the config.
+    pub server: String,
+    /// Why.
+    pub cause: Cause,
+    /// When asking again makes sense, if that is known.
+    pub retry_after: Option<Millis>,
+    /// Whether the call may have been carried out.
+    pub code: Code,
+}
+
+impl Unavailable {
+    /// The sentence: `backend "github" unavailable: connection refused`.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let unknown = match self.code {
+            Code::BackendUnavailable => "",
+            Code::ResultUnknown => "; the result is unknown",
+        };
+        format!("backend \"{}\" unavailable: {}{unknown}", self.server, self.cause)
+    }
+
+    /// The object: code, backend, time to come back.
+    #[must_use]
+    pub fn structured(&self) -> Value {
+        json!({
+            "code": self.code.word(),
+            "backend": self.server,
+            "retry_after_ms": self.retry_after.map(|span| span.0),
+        })
+    }
+
+    /// The `result` of a tool call.
+    #[must_use]
+    pub fn tool_result(&self) -> Value {
+        json!({
+            "content": [{"type": "text", "text": self.message()}],
+            "structuredContent": self.structured(),
+            "isError": true,
+        })
+    }
+
+    /// The `error` of any other request.
+    #[must_use]
+    pub fn rpc_error(&self) -> Value {
+        json!({"code": INTERNAL_ERROR, "message": self.message(), "data": self.structured()})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: Code, retry_after: Option<Millis>) -> Unavailable {
+        let (server, cause) = ("github".to_owned(), Cause::ConnectionRefused);
+        Unavailable { server, cause, retry_after, code }
+    }
+
+    #[test]
+    fn a_tool_call_gets_a_result_that_names_the_server() {
+        let result = refused(Code::BackendUnavailable, Some(Millis(1234))).tool_result();
+        let expected = concat!(
+            r#"{"content":[{"type":"text","text":"#,
+            r#""backend \"github\" unavailable: connection refused"}],"#,
+            r#""structuredContent":{"code":"backend_unavailable","backend":"github","#,
+            r#""retry_after_ms":1234},"isError":true}"#
+        );
+        assert_eq!(result.to_string(), expected);
+    }
+
+    #[test]
+    fn other_requests_get_an_error_with_the_same_sentence_and_object() {
+        let error = refused(Code::ResultUnknown, None).rpc_error();
+        let expected = concat!(
+            r#"{"code":-32603,"message":"#,
+            r#""backend \"github\" unavailable: connection refused; the result is unknown","#,
+            r#""data":{"code":"result_unknown","backend":"github","retry_after_ms":null}}"#
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+}
