@@ -9,11 +9,13 @@
 //! - `live`: the config at work; `provider` what an upstream request needs; `caller` who may ask.
 //! - `upstream`: connections, TLS, pools.
 //! - `control`, `admin`, `probe`, `metrics`, `report`: the operator's side.
+//! - [`child`]: the process between the gateway and a server's program.
 //! - [`fake`], `demo`: a scripted provider, for the demo, tests and benches.
 //! - [`clock`] and [`rng`]: the only files that read clocks and make random numbers.
 
 mod admin;
 mod caller;
+pub mod child;
 pub mod clock;
 mod control;
 mod data;

@@ -11,7 +11,7 @@ use std::io::{IsTerminal, stdout};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{check, completions, explain, fake, help, schema, serve, sim};
+use crate::commands::{check, child, completions, explain, fake, help, schema, serve, sim};
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
@@ -62,6 +62,9 @@ pub(crate) enum Command {
     /// Answer like a provider (for tests)
     #[command(name = "__fake", hide = true)]
     Fake(fake::FakeArgs),
+    /// Stand between the gateway and a server's program
+    #[command(name = "__child", hide = true)]
+    Child(child::ChildArgs),
 }
 
 /// Flags every verb has: how much is said, and how it looks.

@@ -4,6 +4,7 @@
 //! more than that belongs into the library.
 
 pub(crate) mod check;
+pub(crate) mod child;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod fake;
@@ -27,5 +28,6 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
         Command::Completions(args) => completions::run(args, printer),
         Command::Help(args) => help::run(args, printer),
         Command::Fake(args) => fake::run(args, printer),
+        Command::Child(args) => child::run(args),
     }
 }

@@ -33,8 +33,9 @@ fn main() -> ExitCode {
 fn run() -> Exit {
     match Cli::try_parse() {
         Ok(cli) => {
-            // A gateway has requests to finish first: `serve` listens to signals itself.
-            if !matches!(cli.command, Command::Serve(_)) {
+            // A gateway has requests to finish first, a warden a program: they listen to signals
+            // themselves.
+            if !matches!(cli.command, Command::Serve(_) | Command::Child(_)) {
                 exit::end_when_interrupted();
             }
             let printer = cli.look.printer();
