@@ -52,6 +52,9 @@ pub enum Flaw {
     /// It is nested too deeply.
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// A field is missing.
+    #[error("the field `{0}` is missing")]
+    Absent(String),
     /// It has too many fields.
     #[error("an object of more than {MAX_FIELDS} fields")]
     TooManyFields,
@@ -264,6 +267,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
+/// A text of an object with one field's value replaced: not even white space changes elsewhere.
+///
+/// # Errors
+/// The text is no clear object, or lacks the field.
+pub fn splice(text: &str, name: &str, value: &str) -> Result<String, Flaw> {
+    let fields = Fields::of_text(text, &[])?;
+    let old = fields.source(name).ok_or_else(|| Flaw::Absent(shown(name)))?.get();
+    // The value is borrowed from the text, so the distance of both is its place.
+    let at = old.as_ptr() as usize - text.as_ptr() as usize;
+    Ok([&text[..at], value, &text[at + old.len()..]].concat())
+}
+
 /// Refuses a text that is nested too deeply. Assumes nothing about its grammar.
 ///
 /// # Errors
@@ -340,8 +355,8 @@ fn is_other_case(name: &str, known: &str) -> bool {
     name != known && folded.eq(known.chars().map(|c| c.to_ascii_lowercase()))
 }
 
-/// A name short enough for a message.
-fn shown(name: &str) -> String {
+/// Somebody else's words, short and plain enough for a message or a terminal.
+pub(crate) fn shown(name: &str) -> String {
     name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
 }
 

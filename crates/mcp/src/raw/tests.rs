@@ -73,3 +73,11 @@ fn a_message_of_many_lines_becomes_one() {
     let one = one_line("{\n\t\"a\":\r\n\"x\\ny\"}".to_owned());
     assert_eq!(one, "{ \t\"a\":  \"x\\ny\"}");
 }
+
+#[test]
+fn a_splice_changes_nothing_else() {
+    let text = "{ \"b\" : 1.0 ,\n \"name\" : \"old\" }";
+    let spliced = splice(text, "name", "\"n\"").expect("it has the field");
+    assert_eq!(spliced, "{ \"b\" : 1.0 ,\n \"name\" : \"n\" }");
+    assert_eq!(splice("{}", "name", "1"), Err(Flaw::Absent("name".to_owned())));
+}

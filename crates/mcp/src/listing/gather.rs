@@ -1,0 +1,244 @@
+//! Asking a server for everything it offers, page by page, and stopping in time.
+//!
+//! ```text
+//!   while let Some(ask) = gather.ask() {
+//!       send ask.method() with ask.params(); then gather.page(result) or gather.refused()
+//!   }
+//!   gather.finish()
+//! ```
+//! Rules kept here:
+//! - Only what the server's capabilities declare is asked for.
+//! - Every cursor is followed, an empty one too, except one that came before: it would go round.
+//! - A listing is bounded. What is beyond is left out, and the [`Shortfall`] says so.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::{Item, Kind, Listing, ServerInfo};
+use crate::raw::{Fields, Flaw, as_text, quoted};
+
+/// Definitions of one kind that are kept: no client can use as many.
+pub const ITEMS_MAX: usize = 10_000;
+/// Bytes of all definitions of a server.
+pub const LISTING_MAX: usize = 16 * 1024 * 1024;
+/// Pages of one kind: small pages of a long list, and an end to pages that are empty for ever.
+pub const PAGES_MAX: usize = 2_000;
+
+/// A listing in the making.
+#[derive(Debug)]
+pub struct Gather {
+    listing: Listing,
+    /// What is still to be asked for; the last one is being asked for.
+    kinds: Vec<Kind>,
+    /// Of the kind being asked for.
+    items: Vec<Item>,
+    cursor: Option<String>,
+    cursors: BTreeSet<String>,
+    pages: usize,
+    /// Bytes kept, of all kinds.
+    size: usize,
+    shortfall: Shortfall,
+}
+
+/// What to ask next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// For what.
+    pub kind: Kind,
+    /// From where on.
+    pub cursor: Option<String>,
+}
+
+impl Ask {
+    /// The method to send.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        self.kind.method()
+    }
+
+    /// Its params, as text of JSON.
+    #[must_use]
+    pub fn params(&self) -> Option<String> {
+        self.cursor.as_ref().map(|cursor| format!(r#"{{"cursor":{}}}"#, quoted(cursor)))
+    }
+}
+
+impl Gather {
+    /// Begins with a server that was just greeted.
+    #[must_use]
+    pub fn new(info: ServerInfo) -> Self {
+        let kinds = Kind::ALL.into_iter().filter(|kind| info.offers(*kind)).collect();
+        Self::of(Listing::new(info), kinds)
+    }
+
+    /// Asks again for some kinds only, after the server said that they changed.
+    #[must_use]
+    pub fn again(listing: &Listing, kinds: &[Kind]) -> Self {
+        let mut listing = listing.clone();
+        kinds.iter().for_each(|kind| listing.set_items(*kind, Vec::new()));
+        let is_wanted = |kind: &Kind| kinds.contains(kind) && listing.info.offers(*kind);
+        let wanted = Kind::ALL.into_iter().filter(is_wanted).collect();
+        Self::of(listing, wanted)
+    }
+
+    fn of(listing: Listing, mut kinds: Vec<Kind>) -> Self {
+        kinds.reverse();
+        let size = Kind::ALL.iter().flat_map(|kind| listing.items(*kind)).map(size_of).sum();
+        Self {
+            listing,
+            kinds,
+            items: Vec::new(),
+            cursor: None,
+            cursors: BTreeSet::new(),
+            pages: 0,
+            size,
+            shortfall: Shortfall::default(),
+        }
+    }
+
+    /// What to ask next; none when everything was asked.
+    #[must_use]
+    pub fn ask(&self) -> Option<Ask> {
+        self.kinds.last().map(|kind| Ask { kind: *kind, cursor: self.cursor.clone() })
+    }
+
+    /// Takes the answer to [`Self::ask`].
+    ///
+    /// # Errors
+    /// It is no clear object: the server is not to be trusted with the rest.
+    pub fn page(&mut self, result: &RawValue) -> Result<(), Flaw> {
+        let Some(kind) = self.kinds.last().copied() else { return Ok(()) };
+        let fields = Fields::of(result, &[])?;
+        let is_cut = match fields.get(kind.field()).map(|items| serde_json::from_str(items.get())) {
+            None => false,
+            Some(Ok(Elements { kept, is_cut })) => self.keep(kind, &kept) || is_cut,
+            Some(Err(_)) => {
+                self.shortfall.skipped += 1;
+                false
+            }
+        };
+        self.pages += 1;
+        self.cursor = fields.get("nextCursor").and_then(as_text);
+        let is_last = match &self.cursor {
+            None => true,
+            Some(_) if is_cut || self.pages == PAGES_MAX => true,
+            Some(cursor) => !self.cursors.insert(cursor.clone()),
+        };
+        if is_cut || (is_last && self.cursor.is_some()) {
+            self.shortfall.cut.push(kind);
+        }
+        if is_cut || is_last {
+            self.close_kind();
+        }
+        Ok(())
+    }
+
+    /// The server refused [`Self::ask`]: what came so far of this kind is all.
+    pub fn refused(&mut self) {
+        self.close_kind();
+    }
+
+    /// The listing, and what it lacks.
+    #[must_use]
+    pub fn finish(mut self) -> (Listing, Shortfall) {
+        self.close_kind();
+        (self.listing, self.shortfall)
+    }
+
+    /// Keeps what fits; says whether something did not.
+    fn keep(&mut self, kind: Kind, elements: &[&RawValue]) -> bool {
+        for element in elements {
+            let Some(item) = Item::read(kind, element) else {
+                self.shortfall.skipped += 1;
+                continue;
+            };
+            let size = self.size + size_of(&item);
+            if self.items.len() == ITEMS_MAX || size > LISTING_MAX {
+                return true;
+            }
+            self.size = size;
+            self.items.push(item);
+        }
+        false
+    }
+
+    fn close_kind(&mut self) {
+        if let Some(kind) = self.kinds.pop() {
+            self.listing.set_items(kind, std::mem::take(&mut self.items));
+        }
+        self.cursor = None;
+        self.cursors.clear();
+        self.pages = 0;
+    }
+}
+
+fn size_of(item: &Item) -> usize {
+    item.raw.len() + item.key.len()
+}
+
+/// What a listing lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shortfall {
+    /// Definitions without a usable key, or that are no clear object.
+    pub skipped: usize,
+    /// Kinds of which only a part was taken.
+    pub cut: Vec<Kind>,
+}
+
+impl Shortfall {
+    /// Whether nothing is missing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.skipped == 0 && self.cut.is_empty()
+    }
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.skipped > 0 {
+            write!(f, "{} unusable definitions left out", self.skipped)?;
+        }
+        for (at, kind) in self.cut.iter().enumerate() {
+            let comma = if at > 0 || self.skipped > 0 { ", " } else { "" };
+            write!(f, "{comma}{kind} cut off: the list is too long or goes round")?;
+        }
+        Ok(())
+    }
+}
+
+/// The elements of an array, up to one more than can be used: an array of ten million zeros takes
+/// no more memory than its text.
+struct Elements<'a> {
+    kept: Vec<&'a RawValue>,
+    is_cut: bool,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Elements<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let (mut kept, mut is_cut) = (Vec::new(), false);
+                while let Some(element) = seq.next_element()? {
+                    is_cut = kept.len() == ITEMS_MAX;
+                    if !is_cut {
+                        kept.push(element);
+                    }
+                }
+                Ok(Elements { kept, is_cut })
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
+}
