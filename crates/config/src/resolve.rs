@@ -240,7 +240,8 @@ impl<'a> Resolver<'a> {
 
 fn server_identity(server: &ServerFile) -> String {
     let command = || server.command.as_ref().map(|command| command.join(" "));
-    server.url.clone().or_else(command).unwrap_or_default()
+    let fake = || server.fake.map(|fake| format!("fake {fake:?}"));
+    server.url.clone().or_else(command).or_else(fake).unwrap_or_default()
 }
 
 const fn sum(one: Millis, other: Millis) -> Millis {

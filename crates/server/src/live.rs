@@ -19,6 +19,8 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
+use tidegate_mcp::health;
+
 use crate::{
     admin::AdminToken,
     caller::Callers,
@@ -36,6 +38,8 @@ pub(crate) struct Live {
     /// Names this config in logs and metrics: the start of a hash of its text.
     pub(crate) fingerprint: String,
     pub(crate) path: Option<PathBuf>,
+    /// What relative paths of the config begin at.
+    pub(crate) folder: PathBuf,
 }
 
 /// Where a model name leads, ready to begin a plan.
@@ -59,6 +63,7 @@ impl Live {
         seed: u64,
     ) -> Result<Self, ProviderError> {
         add_direct_routes(&mut config);
+        add_server_routes(&mut config);
         let targets = targets(&config, folder, environment)?;
         let callers = Callers::new(&config.file, folder, environment);
         let admin_token = AdminToken::new(&config.file.admin, folder, environment);
@@ -66,7 +71,8 @@ impl Live {
             Some((before, now)) => before.core.reload(now, &config.settings),
             None => Core::new(&config.settings, seed),
         };
-        Ok(Self { core, file: config.file, targets, callers, admin_token, fingerprint, path })
+        let (file, folder) = (config.file, folder.to_owned());
+        Ok(Self { core, file, targets, callers, admin_token, fingerprint, path, folder })
     }
 
     /// Where a model name leads.
@@ -99,6 +105,17 @@ impl Live {
 /// A direct route's name: no name in a config can contain a line feed.
 fn direct(target: &str) -> String {
     format!("direct\n{target}")
+}
+
+/// Every MCP server has a route of its own, so that a call walks the same plan as a request.
+fn add_server_routes(config: &mut Config) {
+    let Config { file, settings, .. } = config;
+    for name in file.mcp.servers.keys() {
+        let id = health::backend_id(name);
+        if let Some(index) = settings.backends.iter().position(|it| it.id == id) {
+            settings.routes.push(health::route(name, index));
+        }
+    }
 }
 
 /// `provider/model` works for every configured provider: a route of one candidate for every target

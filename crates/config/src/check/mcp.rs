@@ -34,9 +34,11 @@ impl<'a> Check<'a> {
     fn transport(&mut self, path: &KeyPath, server: &'a ServerFile) {
         let has_url = self.is_written(&path.key("url"));
         let has_command = self.is_written(&path.key("command"));
-        let problem = match (has_url, has_command) {
-            (true, true) => Some("has both `url` and `command`"),
-            (false, false) => Some("has neither `url` nor `command`"),
+        let is_fake = self.is_written(&path.key("fake"));
+        let problem = match (has_url, has_command, is_fake) {
+            (true, true, _) => Some("has both `url` and `command`"),
+            (false, false, false) => Some("has neither `url` nor `command`"),
+            (true, false, true) | (false, true, true) => Some("has `fake` and another way to it"),
             _ => None,
         };
         if let Some(problem) = problem {
@@ -51,9 +53,10 @@ impl<'a> Check<'a> {
             let message = format!("`{path}.command` names no program");
             self.report(self.error(&codes::SERVER_TRANSPORT, &path.key("command"), message));
         }
+        self.ca_is_file(path, server.ca.as_ref());
         let idle_keys: &[&str] = match (has_url, has_command) {
             (true, false) => &["env", "shared"],
-            (false, true) => &["headers", "allow_private"],
+            (false, true) => &["headers", "allow_private", "ca"],
             _ => &[],
         };
         for key in idle_keys {

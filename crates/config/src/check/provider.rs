@@ -43,13 +43,7 @@ impl<'a> Check<'a> {
                     .help("remove it, or add a key"),
             );
         }
-        if let Some(SecretRef::Env(_) | SecretRef::Literal(_)) = provider.ca {
-            let message = format!("`{path}.ca` is not a file");
-            self.report(
-                self.error(&crate::codes::BAD_VALUE, &path.key("ca"), message)
-                    .help("write `file:corp.pem`"),
-            );
-        }
+        self.ca_is_file(path, provider.ca.as_ref());
         if provider.serves.is_some() && provider.api != Api::Openai {
             let message = format!("`{path}.serves` has an effect only with `api: openai`");
             self.report(self.warning(&codes::NO_EFFECT, &path.key("serves"), message));
@@ -62,6 +56,17 @@ impl<'a> Check<'a> {
                 let message = format!("`{target_path}` has an empty model name");
                 self.report(self.error(&codes::BAD_NAME, &target_path, message));
             }
+        }
+    }
+
+    /// Certificates are long: they stand in a file of their own.
+    pub(super) fn ca_is_file(&mut self, path: &KeyPath, ca: Option<&SecretRef>) {
+        if let Some(SecretRef::Env(_) | SecretRef::Literal(_)) = ca {
+            let message = format!("`{path}.ca` is not a file");
+            self.report(
+                self.error(&crate::codes::BAD_VALUE, &path.key("ca"), message)
+                    .help("write `file:corp.pem`"),
+            );
         }
     }
 

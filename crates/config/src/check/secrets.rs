@@ -46,6 +46,9 @@ impl<'a> Check<'a> {
             for (header, value) in &server.headers {
                 self.secret(&path.key("headers").key(header), value, Literal::Fine);
             }
+            if let Some(ca @ SecretRef::File(_)) = &server.ca {
+                self.secret(&path.key("ca"), ca, Literal::Fine);
+            }
             for (variable, value) in &server.env {
                 self.secret(&path.key("env").key(variable), value, Literal::Fine);
             }

@@ -126,7 +126,7 @@ impl Default for SessionFile {
 }
 
 /// One MCP server: reached by `url`, or started by `command`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerFile {
     /// Its streamable HTTP endpoint. Absent: it is started by `command`.
@@ -135,6 +135,9 @@ pub struct ServerFile {
     /// The program to start, and its arguments. Absent: it is reached by `url`.
     #[schemars(example = json!(["npx", "-y", "@modelcontextprotocol/server-filesystem", "/data"]))]
     pub command: Option<Vec<String>>,
+    /// A server inside the process, for demos and tests, in place of `url` and `command`.
+    #[schemars(example = &"steady")]
+    pub fake: Option<FakeServer>,
     /// Headers added to every request; `env:NAME` and `file:path` work here too.
     #[schemars(example = json!({"authorization": "env:GITHUB_MCP_AUTH"}))]
     pub headers: IndexMap<String, SecretRef>,
@@ -144,6 +147,9 @@ pub struct ServerFile {
     /// Whether one process serves all sessions, instead of one each.
     #[schemars(example = true)]
     pub shared: bool,
+    /// Calls at once; others wait for their turn.
+    #[schemars(example = 128, range(min = 1))]
+    pub max_calls: u32,
     /// How an idle connection is kept alive.
     pub keepalive: KeepaliveFile,
     /// Tools that are offered (globs). Absent: all.
@@ -158,12 +164,46 @@ pub struct ServerFile {
     /// Whether a host name may resolve to a private address.
     #[schemars(example = true)]
     pub allow_private: bool,
+    /// Extra root certificates, as `file:path`. Absent: the system's only.
+    #[schemars(example = &"file:corp.pem")]
+    pub ca: Option<SecretRef>,
     /// How its health is judged, where it differs from the top level.
     pub health: HealthFile,
 }
 
+impl Default for ServerFile {
+    fn default() -> Self {
+        Self {
+            url: Default::default(),
+            command: Default::default(),
+            fake: Default::default(),
+            headers: Default::default(),
+            env: Default::default(),
+            shared: Default::default(),
+            max_calls: 128,
+            keepalive: Default::default(),
+            include: Default::default(),
+            exclude: Default::default(),
+            rename: Default::default(),
+            allow_private: Default::default(),
+            ca: Default::default(),
+            health: Default::default(),
+        }
+    }
+}
+
+/// A server inside the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FakeServer {
+    /// It is always there.
+    Steady,
+    /// It crashes every few minutes, and returns.
+    Flaky,
+}
+
 /// How an idle connection is kept alive.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepaliveFile {
     /// What is sent. Absent: `ping` to a server with sessions, nothing to one without.
@@ -215,7 +255,7 @@ pub enum KeepaliveMethod {
 }
 
 /// A tool call.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallFile {
     /// The server's own name of the tool. Needed.
