@@ -20,7 +20,8 @@
 //!   nothing; one that cannot be regained is one failure, which all calls that waited share.
 //! - What the client hears of a call that must not be sent again is known at the break
 //!   ([`Call::verdict`]); the machine goes on only to learn whether the server is to blame.
-//! - Dropping the machine is cancelling: the permit returns.
+//! - Dropping the machine is cancelling: the permit returns. A connect that it led goes on without
+//!   it, and the first of those who wait to hear of its failure is charged.
 //!
 //! Left to others: bytes, timers, `notifications/cancelled`; the texts of errors (`unavailable`).
 
