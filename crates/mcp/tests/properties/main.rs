@@ -1,0 +1,10 @@
+//! What holds for all messages, names and catalogues, and for input that is none of them.
+//!
+//! Inputs are drawn by proptest, which shrinks a failing one and prints it; nothing is kept on
+//! disk, so a run depends on its seed alone (`PROPTEST_RNG_SEED`).
+
+mod catalogue;
+mod hostile;
+mod messages;
+mod names;
+mod support;
