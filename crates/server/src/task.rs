@@ -1,15 +1,22 @@
 //! The one way to start a task: named, on the thread that starts it, panics caught and told.
 //!
 //! Tasks live on a thread's own runtime and end with it; a connection's driver ends when both of
-//! its sides are gone. So every task has an owner: the thread.
+//! its sides are gone. So every task has an owner: the thread, or whoever holds an [`Owned`].
 
 use std::future::Future;
 
 use hyper::rt::Executor;
+use tokio::task::AbortHandle;
 
 /// Starts a task on this thread.
 pub(crate) fn spawn(name: &'static str, future: impl Future<Output = ()> + 'static) {
+    spawn_owned(name, future).detach();
+}
+
+/// Starts a task on this thread that ends with its owner.
+pub(crate) fn spawn_owned(name: &'static str, future: impl Future<Output = ()> + 'static) -> Owned {
     let task = tokio::task::spawn_local(future);
+    let owned = Owned(Some(task.abort_handle()));
     // The watcher is what turns a panic into a line in the log instead of a silent end.
     tokio::task::spawn_local(async move {
         if let Err(error) = task.await
@@ -18,6 +25,26 @@ pub(crate) fn spawn(name: &'static str, future: impl Future<Output = ()> + 'stat
             tracing::error!(task = name, "a task panicked");
         }
     });
+    owned
+}
+
+/// A task that is ended when this is dropped; what it holds is dropped at its next turn.
+#[derive(Debug)]
+pub(crate) struct Owned(Option<AbortHandle>);
+
+impl Owned {
+    /// Leaves the task to itself.
+    pub(crate) fn detach(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
 }
 
 /// Lets hyper start its own tasks on this thread.
