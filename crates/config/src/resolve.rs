@@ -206,6 +206,7 @@ impl<'a> Resolver<'a> {
                 vision: target.vision,
                 context: target.context,
                 protocol: provider.api.protocol(),
+                serves: provider.kinds(),
             },
         };
         Some(self.add_backend(id, settings))

@@ -24,7 +24,7 @@ use crate::{
     permit::Permit,
     pins::{Pin, PinKey, Pins},
     read::Rank,
-    route::{Barred, Needs, Route},
+    route::{Ability, Barred, Candidate, Needs, Route},
     settings::{OnAuthError, PinMode},
     time::{Millis, Now},
     transition::Notes,
@@ -273,11 +273,20 @@ impl Plan {
     }
 
     fn nothing(&self, now: Now) -> End {
-        let mut barred = self.route.candidates.iter().map(|it| it.barred(now, &self.needs));
-        if self.log.is_empty() && barred.any(|it| matches!(it, Some(Barred::Lacks(_)))) {
+        if self.log.is_empty() && self.lacking(now).next().is_some() {
             return End::NothingAble;
         }
         End::NothingLeft
+    }
+
+    /// The members of the route that cannot do what the request needs, and what each lacks.
+    pub fn lacking(&self, now: Now) -> impl Iterator<Item = (&Arc<str>, Ability)> {
+        let lack = move |it: &Candidate| match it.barred(now, &self.needs) {
+            Some(Barred::Lacks(ability)) => Some(ability),
+            _ => None,
+        };
+        let candidates = self.route.candidates.iter();
+        candidates.filter_map(move |it| Some((&it.backend.id, lack(it)?)))
     }
 
     fn admit(&self, now: Now, candidate: u16, selection: &Selection) -> Option<Permit> {

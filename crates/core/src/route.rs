@@ -7,7 +7,7 @@ use crate::{
     budget::Budget,
     mark::Standing as MarkStanding,
     read::Read,
-    settings::{Abilities, OnAuthError, PinMode, Protocol, RouteSettings, Standing, Tactic},
+    settings::{Abilities, Kind, OnAuthError, PinMode, Protocol, RouteSettings, Standing, Tactic},
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
 };
@@ -24,6 +24,8 @@ pub struct Needs {
     pub context: u64,
     /// The protocol it is written in; `None` = one that every target understands.
     pub protocol: Option<Protocol>,
+    /// What kind of request it is; `None` = one that every target serves.
+    pub kind: Option<Kind>,
 }
 
 /// An ability a target lacks for a request.
@@ -38,6 +40,22 @@ pub enum Ability {
     Context,
     /// Speaking the request's protocol.
     Protocol,
+    /// Serving this kind of request.
+    Kind,
+}
+
+impl Ability {
+    /// What a target without it does, after its name.
+    #[must_use]
+    pub const fn lack(self) -> &'static str {
+        match self {
+            Self::Tools => "takes no tools",
+            Self::Vision => "takes no images",
+            Self::Context => "has too short a context",
+            Self::Protocol => "speaks another protocol",
+            Self::Kind => "does not serve this endpoint",
+        }
+    }
 }
 
 impl Needs {
@@ -48,6 +66,11 @@ impl Needs {
             && asked != spoken
         {
             return Some(Ability::Protocol);
+        }
+        if let (Some(kind), Some(served)) = (self.kind, abilities.serves)
+            && !served.has(kind)
+        {
+            return Some(Ability::Kind);
         }
         if self.tools && abilities.tools == Some(false) {
             return Some(Ability::Tools);

@@ -174,6 +174,8 @@ pub struct Abilities {
     pub context: Option<u64>,
     /// The protocol it speaks; unknown means all.
     pub protocol: Option<Protocol>,
+    /// The kinds of request it serves; unknown means all.
+    pub serves: Option<Kinds>,
 }
 
 /// A wire protocol, as far as routing cares: who can understand a request as it came.
@@ -186,6 +188,40 @@ pub enum Protocol {
     Anthropic,
     /// Google's.
     Gemini,
+}
+
+/// A kind of request, as far as routing cares: some hosts serve only some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Chat completions.
+    Chat,
+    /// Responses.
+    Responses,
+    /// Embeddings.
+    Embeddings,
+    /// Text completions.
+    Completions,
+    /// Whatever else names a model.
+    Other,
+}
+
+/// A set of kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// Whether a kind is among them.
+    #[must_use]
+    pub const fn has(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+}
+
+impl FromIterator<Kind> for Kinds {
+    fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Self {
+        Self(kinds.into_iter().fold(0, |set, kind| set | (1 << kind as u8)))
+    }
 }
 
 /// One route: ordered tiers of backends, and how a request walks them.

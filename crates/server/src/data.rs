@@ -28,6 +28,7 @@ use tidegate_wire::{
 };
 
 pub(crate) use self::body::ClientBody;
+pub(crate) use self::forward::needs_of_path;
 pub(crate) use self::guard::{Refusal, check as check_request};
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{PASSED, read_body};

@@ -137,7 +137,11 @@ fn add_direct_routes(config: &mut Config) {
                 timeouts.connect.0.saturating_add(timeouts.first_content.0),
             ),
             answer_within: timeouts.total,
-            abilities: Abilities { protocol: written.api.protocol(), ..Abilities::default() },
+            abilities: Abilities {
+                protocol: written.api.protocol(),
+                serves: written.kinds(),
+                ..Abilities::default()
+            },
         });
         let of_provider =
             |(_, it): &(usize, &BackendSettings)| it.endpoint == Some(provider.endpoint);

@@ -50,6 +50,20 @@ tidegate.yaml is sound. 2 targets, 1 route, 0 MCP servers.
 }
 
 #[test]
+fn what_a_provider_does_not_serve_is_shown() {
+    let folder = folder("serves");
+    let text = SOUND.replace("near: { ", "near: { serves: [chat, embeddings], ");
+    write(&folder, "tidegate.yaml", text);
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+    assert!(run.stdout.contains("\n  near serves only chat, embeddings\n"), "{}", run.stdout);
+    assert!(run.stdout.starts_with("tidegate.yaml is sound. "), "no warning: {}", run.stdout);
+    let document: Value =
+        serde_json::from_str(&check(&folder, &["--json"]).stdout).expect("one document");
+    assert_eq!(document["serves"], serde_json::json!({"near": ["chat", "embeddings"]}));
+}
+
+#[test]
 fn a_warning_alone_is_0() {
     let folder = folder("warning");
     write(&folder, "tidegate.yaml", SOUND.replace(", [far/large]", ""));

@@ -88,7 +88,7 @@ impl<'a> RequestHead<'a> {
                 tools: found.has_tools,
                 vision: found.has_images,
                 context,
-                protocol: None,
+                ..Needs::default()
             },
             first_key_at,
             is_empty,

@@ -16,7 +16,6 @@ impl Check<'_> {
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {
             let path = providers.key(name);
-            self.not_built(&path.key("serves"));
             if provider.api == Api::Gemini {
                 let path = path.key("api");
                 let message = "`gemini` is not spoken in this version: no request is converted";

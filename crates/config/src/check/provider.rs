@@ -44,6 +44,13 @@ impl<'a> Check<'a> {
             );
         }
         self.ca_is_file(path, provider.ca.as_ref());
+        if provider.serves.as_ref().is_some_and(Vec::is_empty) {
+            let message = format!("`{path}.serves` is empty: nothing could be asked of it");
+            self.report(
+                self.error(&codes::NO_EFFECT, &path.key("serves"), message)
+                    .help("remove it, or write what it serves: `[chat, embeddings]`"),
+            );
+        }
         if provider.serves.is_some() && provider.api != Api::Openai {
             let message = format!("`{path}.serves` has an effect only with `api: openai`");
             self.report(self.warning(&codes::NO_EFFECT, &path.key("serves"), message));

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tidegate_core::settings::Protocol;
+use tidegate_core::settings::{Kind, Kinds, Protocol};
 
 use super::{
     health::{HealthFile, ProbeFile},
@@ -47,7 +47,8 @@ pub struct ProviderFile {
     pub ca: Option<SecretRef>,
     /// The provider's probe; merged over `health.probe`.
     pub probe: Option<ProbeFile>,
-    /// What an openai provider serves. Absent: everything.
+    /// What an openai provider serves: its targets are skipped for any other request. Absent:
+    /// everything.
     #[schemars(example = json!(["chat"]))]
     pub serves: Option<Vec<Serves>>,
     /// Whether a host name may resolve to a private address.
@@ -61,6 +62,15 @@ pub struct ProviderFile {
     #[serde(default)]
     #[schemars(example = json!({"claude-sonnet-4": {"context": 200_000}}))]
     pub targets: IndexMap<String, TargetFile>,
+}
+
+impl ProviderFile {
+    /// The kinds of request it serves, if that is restricted.
+    #[must_use]
+    pub fn kinds(&self) -> Option<Kinds> {
+        let words = self.serves.as_ref().filter(|_| self.api == Api::Openai)?;
+        Some(words.iter().copied().map(Kind::from).collect())
+    }
 }
 
 /// What differs for one model of a provider.
@@ -144,4 +154,34 @@ pub enum Serves {
     Responses,
     /// Embeddings.
     Embeddings,
+    /// Text completions.
+    Completions,
+    /// Every other endpoint that takes a model: moderations, images, rerank.
+    Other,
+}
+
+impl Serves {
+    /// The word in the file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Embeddings => "embeddings",
+            Self::Completions => "completions",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl From<Serves> for Kind {
+    fn from(word: Serves) -> Self {
+        match word {
+            Serves::Chat => Self::Chat,
+            Serves::Responses => Self::Responses,
+            Serves::Embeddings => Self::Embeddings,
+            Serves::Completions => Self::Completions,
+            Serves::Other => Self::Other,
+        }
+    }
 }

@@ -121,6 +121,39 @@ fn a_target_that_speaks_another_protocol_lacks_an_ability() {
 }
 
 #[test]
+fn a_target_that_does_not_serve_this_kind_of_request_lacks_an_ability() {
+    use tidegate_core::settings::{Abilities, Kind};
+    let serves = |kinds: &[Kind]| Abilities {
+        serves: Some(kinds.iter().copied().collect()),
+        ..Abilities::default()
+    };
+    let asks = |kind| Needs { kind, ..Needs::default() };
+    let responses = asks(Some(Kind::Responses));
+    assert_eq!(responses.lacking(&serves(&[Kind::Chat, Kind::Other])), Some(Ability::Kind));
+    assert_eq!(responses.lacking(&serves(&[Kind::Chat, Kind::Responses])), None);
+    assert_eq!(responses.lacking(&serves(&[])), Some(Ability::Kind));
+    assert_eq!(responses.lacking(&Abilities::default()), None);
+    assert_eq!(asks(None).lacking(&serves(&[])), None);
+}
+
+#[test]
+fn a_plan_tells_what_each_member_lacks() {
+    use tidegate_core::settings::{Kind, Kinds};
+    let mut bed = Bed::of(&["a", "b", "c"]).with(|settings| {
+        settings.backends[0].abilities.serves = Some(Kinds::from_iter([Kind::Chat]));
+        settings.backends[1].abilities.vision = Some(false);
+        settings.backends[2].abilities.tools = Some(false);
+    });
+    let needs =
+        Needs { kind: Some(Kind::Embeddings), vision: true, tools: true, ..Needs::default() };
+    let told = bed.request_as(&Ask { needs, ..Ask::default() }, |_| ok());
+    assert_eq!(told.finish.end, End::NothingAble);
+    let lacking: Vec<_> = told.plan.lacking(bed.now).map(|(id, it)| (&**id, it)).collect();
+    let expected = [("a", Ability::Kind), ("b", Ability::Vision), ("c", Ability::Tools)];
+    assert_eq!(lacking, expected);
+}
+
+#[test]
 fn an_unknown_ability_means_able() {
     let needs = Needs { tools: true, vision: true, context: u64::MAX, ..Needs::default() };
     assert_eq!(needs.lacking(&tidegate_core::settings::Abilities::default()), None);

@@ -9,7 +9,12 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{plan::Ask, route::Needs, time::Now};
 
 use super::{Answer, error};
-use crate::{clock::Clock, data::status, live::Live, rng};
+use crate::{
+    clock::Clock,
+    data::{needs_of_path, status},
+    live::Live,
+    rng,
+};
 
 /// What a browser sees until there is a dashboard.
 pub(super) const PAGE: &str = "\
@@ -55,6 +60,8 @@ struct Question {
     tools: bool,
     vision: bool,
     context: u64,
+    /// The endpoint, such as `/v1/responses`.
+    path: Option<String>,
 }
 
 /// `POST /api/explain`.
@@ -74,7 +81,7 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
             tools: question.tools,
             vision: question.vision,
             context: question.context,
-            protocol: None,
+            ..question.path.as_deref().map(needs_of_path).unwrap_or_default()
         },
         ..Ask::default()
     };

@@ -50,6 +50,9 @@ pub(crate) fn own(dialect: Dialect, id: &str, error: OwnError<'_>) -> Response<C
     response
 }
 
+/// How many targets are told of by name where none can do what a request needs.
+const LACKING_TOLD: usize = 8;
+
 /// The end of a journey that no target answered.
 pub(crate) fn failure(
     journey: &Journey,
@@ -68,9 +71,14 @@ pub(crate) fn failure(
             detail: it.detail,
         })
         .collect();
+    let unable;
     let (kind, message) = match (finish.end, finish.status) {
         (End::NothingAble, _) => {
-            (OwnErrorKind::MissingAbility, "no target of this route can do what the request needs")
+            unable = format!(
+                "no target of this route can do what the request needs: {}",
+                journey.lacking(LACKING_TOLD)
+            );
+            (OwnErrorKind::MissingAbility, &*unable)
         }
         (End::Cancelled | End::Deadline, _) => {
             (OwnErrorKind::Timeout, "the request's deadline came before an answer")

@@ -11,7 +11,7 @@ use tidegate_core::{
     outcome::Outcome,
     plan::Ask,
     route::Needs,
-    settings::Protocol,
+    settings::{Kind, Protocol},
 };
 use tidegate_wire::{
     dialect::Dialect,
@@ -68,10 +68,11 @@ pub(crate) async fn forward(
     }
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
     let hold = Hold::of(live.file.routes.get(&**way.route.name()));
+    let Needs { tools, vision, context, .. } = head.needs;
     let ask = Ask {
         caller: &inbound.caller.name,
         session,
-        needs: Needs { protocol: Some(protocol(dialect)), ..head.needs },
+        needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
         // Told of content only at the commit, the core has to wait for it as for a whole answer.
         is_stream: head.is_stream && !hold.is_on(),
         within: inbound.within(),
@@ -125,9 +126,18 @@ pub(crate) async fn forward(
     }
 }
 
-/// Requests are not converted: only targets that speak the client's protocol can be asked.
-fn protocol(dialect: Dialect) -> Protocol {
-    if dialect.is_anthropic() { Protocol::Anthropic } else { Protocol::OpenAi }
+/// Requests are not converted: only targets that speak the client's protocol, and serve the
+/// endpoint, can be asked.
+pub(crate) fn needs_of_path(path: &str) -> Needs {
+    let (protocol, kind) = match Dialect::of_path(path) {
+        Dialect::AnthropicMessages | Dialect::AnthropicJson => (Protocol::Anthropic, None),
+        Dialect::OpenAiChat => (Protocol::OpenAi, Some(Kind::Chat)),
+        Dialect::OpenAiCompletions => (Protocol::OpenAi, Some(Kind::Completions)),
+        Dialect::OpenAiResponses => (Protocol::OpenAi, Some(Kind::Responses)),
+        Dialect::Json if path == "/v1/embeddings" => (Protocol::OpenAi, Some(Kind::Embeddings)),
+        Dialect::Json => (Protocol::OpenAi, Some(Kind::Other)),
+    };
+    Needs { protocol: Some(protocol), kind, ..Needs::default() }
 }
 
 /// An event of a stream may be this long before the commit, and passes in parts after it.

@@ -237,6 +237,18 @@ impl Journey {
         }
     }
 
+    /// What the targets lack that cannot do what the request needs, told of so many by name.
+    pub(crate) fn lacking(&self, told: usize) -> String {
+        let lacking = self.plan.lacking(self.worker.gateway.now());
+        let phrases: Vec<String> = lacking
+            .map(|(id, ability)| format!("`{}` {}", self.shown(id), ability.lack()))
+            .collect();
+        match phrases.len().saturating_sub(told) {
+            0 => phrases.join(", "),
+            more => format!("{}, and {more} more", phrases[..told].join(", ")),
+        }
+    }
+
     /// When some target can be asked again with a clear conscience, if that is known.
     pub(crate) fn re_entry(&self) -> Option<Millis> {
         let now = self.worker.gateway.now();

@@ -17,6 +17,7 @@ mod outage;
 mod parts;
 mod rate_limits;
 mod secrets;
+mod serves;
 mod sessions;
 mod soak;
 mod streams;

@@ -3,6 +3,8 @@
 //! The problems themselves are drawn by the config crate; here they are counted, and the file's
 //! meaning (how many of what, and the tiers of each route) is put into a few lines.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::source::Source;
@@ -18,7 +20,12 @@ pub(super) struct Report {
     counts: Summary,
     /// The routes of a sound file.
     routes: Option<Vec<Route>>,
+    /// What single providers are restricted to.
+    served: Vec<Served>,
 }
+
+/// A provider's name and the endpoints that it serves.
+type Served = (String, Vec<&'static str>);
 
 /// A route's name and the targets of its tiers.
 type Route = (String, Vec<Vec<String>>);
@@ -31,13 +38,14 @@ impl Report {
             problems: loaded.diagnostics,
             counts: loaded.summary,
             routes: loaded.config.as_ref().map(routes),
+            served: loaded.config.as_ref().map(served).unwrap_or_default(),
         }
     }
 
     /// The findings about a file that could not be read.
     pub(super) fn unread(file: &str, problem: Diagnostic) -> Self {
-        let (counts, routes) = (Summary::default(), None);
-        Self { file: file.to_owned(), problems: vec![problem], counts, routes }
+        let (counts, routes, served) = (Summary::default(), None, Vec::new());
+        Self { file: file.to_owned(), problems: vec![problem], counts, routes, served }
     }
 
     /// How many problems stop the file from being used.
@@ -58,7 +66,11 @@ impl Report {
         let (file, counts) = (&self.file, counted(self.counts));
         if let Some(routes) = &self.routes {
             let but = warnings.replacen(", ", ", with ", 1);
-            return format!("{file} is sound{but}. {counts}.\n{}", table(routes, width, is_ascii));
+            let table = table(routes, width, is_ascii);
+            let only =
+                |(name, words): &Served| format!("  {name} serves only {}\n", words.join(", "));
+            let served: String = self.served.iter().map(only).collect();
+            return format!("{file} is sound{but}. {counts}.\n{table}{served}");
         }
         // A file of which nothing could be understood has no counts to tell.
         let counts =
@@ -82,6 +94,7 @@ impl Report {
             "routes": self.counts.routes,
             "servers": self.counts.servers,
             "tiers": tiers,
+            "serves": self.served.iter().cloned().collect::<BTreeMap<_, _>>(),
         })
     }
 }
@@ -89,6 +102,18 @@ impl Report {
 /// Each route with its tiers, in the order of the file.
 fn routes(config: &Config) -> Vec<Route> {
     config.file.routes.iter().map(|(name, route)| (name.clone(), route.tiers.clone())).collect()
+}
+
+/// The providers that do not serve everything, in the order of the file.
+fn served(config: &Config) -> Vec<Served> {
+    let providers = config.file.providers.iter();
+    let restricted = providers.filter(|(_, provider)| provider.kinds().is_some());
+    restricted
+        .map(|(name, provider)| {
+            let words = provider.serves.iter().flatten().map(|word| word.word());
+            (name.clone(), words.collect())
+        })
+        .collect()
 }
 
 fn counted(counts: Summary) -> String {
@@ -181,6 +206,7 @@ mod tests {
             problems,
             counts: Summary { targets: 3, routes: 2, servers: 1 },
             routes: is_sound.then(routes),
+            served: Vec::new(),
         }
     }
 
