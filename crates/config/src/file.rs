@@ -29,8 +29,8 @@ pub use self::{
     caller::{AdminFile, CallerFile},
     health::{HealthFile, ProbeFile},
     mcp::{
-        EmbeddingsFile, KeepaliveFile, KeepaliveMethod, McpFile, Naming, SearchFile, ServerFile,
-        SessionFile, ToolCallFile, ToolList, Visibility,
+        EmbeddingsFile, FakeServer, KeepaliveFile, KeepaliveMethod, McpFile, Naming, SearchFile,
+        ServerFile, SessionFile, ToolCallFile, ToolList, Visibility,
     },
     policy::PolicyFile,
     provider::{Api, Auth, ProviderFile, Serves, TargetFile},

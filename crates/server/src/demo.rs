@@ -10,10 +10,18 @@
 //! | `slack` | ok | ok | ok | ok | ok | ok |
 //!
 //! Never two at once: the demo shows failover, not an outage of everything.
+//!
+//! Two MCP servers stand beside them: `tides` is always there, `harbour` crashes for the last half
+//! minute of every two.
 
 use std::time::Duration;
 
-use crate::fake::{Script, Step};
+use tidegate_config::file::FakeServer;
+
+use crate::{
+    fake::{Script, Step},
+    fake_mcp,
+};
 
 /// The demo's config file.
 pub const CONFIG: &str = include_str!("demo.yaml");
@@ -43,6 +51,39 @@ pub(crate) fn script_for(provider: &str) -> Script {
     // Nobody reads the calls of a fake inside the gateway, so none are kept.
     let script = Script { phases, repeat_phases: ROUND, models, record: 0, ..Script::default() };
     script.named(provider)
+}
+
+/// What a server of `fake:` is: a tide table, or the logbook of a harbour.
+pub(crate) fn mcp_script(name: &str, fake: FakeServer) -> fake_mcp::Script {
+    let tool = |name: &str, about: &str, act: fake_mcp::Act| {
+        let description = serde_json::to_string(about).unwrap_or_default();
+        let schema = r#"{"type":"object","properties":{"place":{"type":"string"}}}"#;
+        fake_mcp::Tool::new(name, act).defined_as(&format!(
+            r#"{{"name":"{name}","description":{description},"inputSchema":{schema}}}"#
+        ))
+    };
+    let (tools, outage) = match fake {
+        FakeServer::Steady => (
+            vec![
+                tool("next_tide", "When the next tide comes", text("high water at 14:20"))
+                    .read_only(),
+                tool("echo", "Says what it was told", fake_mcp::Act::Echo).idempotent(),
+            ],
+            None,
+        ),
+        FakeServer::Flaky => (
+            vec![
+                tool("list_ships", "Ships in the harbour", text("Ebb, Flow, Slack")).read_only(),
+                tool("write_log", "Adds a line to the logbook", text("written")),
+            ],
+            Some(fake_mcp::Outage { up_ms: 90_000, down_ms: 30_000 }),
+        ),
+    };
+    fake_mcp::Script { tools, outage, record: 0, ..fake_mcp::Script::default() }.named(name)
+}
+
+fn text(text: &str) -> fake_mcp::Act {
+    fake_mcp::Act::Text(text.to_owned())
 }
 
 /// An answer at a pace that a person can watch.

@@ -3,16 +3,119 @@
 //! All of it runs on one thread of its own, on state that nothing else touches: no locks, one
 //! order of events. The data plane's threads hand requests over (`door`) and stream the answers.
 //!
+//! Messages are carried as raw JSON, not through a typed SDK: types drop the fields they do not
+//! know, sort keys and change numbers, and what clients and servers say to each other is none of a
+//! gateway's business but for names, ids and progress tokens.
+//!
+//! A tour, in the order a request meets it:
 //! - `door`: from an HTTP request on a worker's thread to the MCP thread and back.
-//! - `transport`: one conversation with one server as raw messages; `http` and `stdio` carry them.
+//! - `front`: one request; `hub`: sessions, servers and what they share; `client`: one session;
+//!   `stream`: events to a client, with replay.
+//! - `relay`: which server answers what; `party`: whose call it is.
+//! - `link`: a kept connection at work; `conversation`: requests and answers over it; `hearing`:
+//!   what a server says of its own accord; `hello`: how the gateway introduces itself.
+//! - `transport`: what a way to a server looks like; `http`, `stdio`; `carrier`: either.
+//! - `server`: one configured server; `shelf`: what it offers; `keeper`: the gateway's own eye on
+//!   it; `keep`: a client's idle connection; `fakes`: servers inside the process.
 //!
 //! Left to `tidegate_mcp`: what messages mean, what a session sees, when a connection is lost and
 //! whether a call may be replayed. Left to the core: health.
 
+mod carrier;
+mod client;
+mod conversation;
 mod door;
-pub(crate) mod http;
-pub(crate) mod stdio;
+mod fakes;
+mod front;
+mod ground;
+mod hearing;
+mod hello;
+mod http;
+mod hub;
+mod keep;
+mod keeper;
+mod link;
+mod party;
+mod relay;
+mod server;
+mod shelf;
+mod stdio;
 mod stream;
-pub(crate) mod transport;
+mod transport;
+
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tidegate_config::secret::Environment;
+use tidegate_mcp::{cause::Cause, health};
+use tokio::sync::watch;
 
 pub(crate) use self::door::{Door, Knocks, PATH, line};
+use self::{ground::Ground, hub::Hub, stdio::Children};
+use crate::{
+    gateway::{Gateway, Worker},
+    task,
+    worker::{Phase, reached},
+};
+
+/// How late a reload, an idle session or a change of health may be noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Runs the MCP thread until the gateway ends.
+pub(crate) async fn run(
+    gateway: Arc<Gateway>,
+    environment: Arc<dyn Environment + Send + Sync>,
+    phase: watch::Receiver<Phase>,
+) {
+    let knocks = gateway.knocks.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut knocks) = knocks else { return };
+    let children = Children::up_to(gateway.live.load().file.mcp.max_children);
+    let worker = Rc::new(Worker::new(gateway));
+    let hub = Hub::new(Ground::new(worker, environment, children));
+    task::spawn("mcp watch", watch(Rc::clone(&hub)));
+    loop {
+        tokio::select! {
+            knock = knocks.recv() => match knock {
+                Some(knock) => task::spawn("mcp knock", front::answer(Rc::clone(&hub), knock)),
+                None => break,
+            },
+            () = reached(phase.clone(), Phase::Draining) => break,
+        }
+    }
+    // Whoever still knocks hears that the gateway is closing.
+    drop(knocks);
+    tokio::select! {
+        () = hub.close() => {}
+        () = reached(phase, Phase::Stopped) => {}
+    }
+}
+
+/// Follows what changes by itself: the config, health, and how long sessions have been idle.
+async fn watch(hub: Rc<Hub>) {
+    let mut standings: Vec<(Arc<str>, Option<Cause>)> = Vec::new();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        hub.follow();
+        hub.reap();
+        hub.ground.worker.pool.sweep();
+        let live = hub.ground.live();
+        let now = hub.ground.now();
+        let read = |server: &Rc<server::Server>| {
+            let standing = health::standing(&live.core, &server.name, now);
+            let trouble = match standing {
+                health::Standing::Unhealthy(cause, _) => Some(cause),
+                health::Standing::SlotTaken => Some(Cause::Busy),
+                health::Standing::Healthy | health::Standing::HalfOpenFree => None,
+            };
+            (Arc::clone(&server.name), trouble)
+        };
+        let current: Vec<_> = hub.servers().iter().map(read).collect();
+        if current != standings {
+            for client in hub.clients() {
+                (0..current.len()).for_each(|place| client.follow(place));
+            }
+            standings = current;
+        }
+    }
+}

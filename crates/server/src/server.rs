@@ -22,6 +22,7 @@ use crate::{
     listen,
     live::Live,
     log::{self, AlreadyLogging},
+    mcp,
     provider::ProviderError,
     rng,
     worker::{self, Phase, ThreadLimits},
@@ -131,6 +132,9 @@ impl Server {
             })?;
         }
         let environment = Arc::clone(&server.environment);
+        let (shared, phase) = (Arc::clone(&gateway), watched.clone());
+        let secrets = Arc::clone(&environment);
+        server.thread("mcp".to_owned(), move || mcp::run(shared, secrets, phase))?;
         server.thread("control".to_owned(), move || {
             control::run(gateway, admin_socket, environment, watched)
         })?;

@@ -3,15 +3,26 @@
 //! One table says which; a key leaves it when its behaviour is built.
 
 use super::Check;
-use crate::{codes::config as codes, file::Api, path::KeyPath};
+use crate::{
+    codes::config as codes,
+    file::{Api, ToolList},
+    path::KeyPath,
+};
 
 /// Top-level keys without a behaviour yet.
-const NOT_BUILT: [&str; 3] = ["mcp", "history", "telemetry"];
+const NOT_BUILT: [&str; 2] = ["history", "telemetry"];
 
 impl Check<'_> {
     pub(super) fn built(&mut self) {
         for key in NOT_BUILT {
             self.not_built(&KeyPath::from(key));
+        }
+        let mcp = KeyPath::from("mcp");
+        for key in ["replicas", "search", "pinned_tools", "fresh_for"] {
+            self.not_built(&mcp.key(key));
+        }
+        if self.file.mcp.tools == ToolList::Search {
+            self.not_built(&mcp.key("tools"));
         }
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {

@@ -32,6 +32,12 @@ impl<'a> Params<'a> {
         params.map_or_else(|| Ok(Self::default()), |params| Fields::of(params, KNOWN).map(Self))
     }
 
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The value of a field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {

@@ -68,6 +68,9 @@ pub(super) struct Wires {
 impl Wires {
     /// Starts a warden, which starts the program.
     pub(super) fn start(settings: &StdioSettings) -> io::Result<Self> {
+        if settings.command.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
+        }
         let (program, arguments) = settings
             .warden
             .split_first()

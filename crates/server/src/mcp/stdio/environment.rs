@@ -2,16 +2,16 @@
 //!
 //! The gateway's environment holds providers' keys, so it is never handed on (S38). The list holds
 //! what finding and running a program takes, and no more: it is the one that MCP's own libraries
-//! hand on, with locale, time zone and the folder for temporary files. The config's `env` comes
-//! last and wins.
+//! hand on, without the terminal (there is none) and with locale, time zone and the folder for
+//! temporary files. The config's `env` comes last and wins.
 
 use std::ffi::OsString;
 
 use tidegate_config::secret::Secret;
 
 /// The variables that are handed on, where they are set. The doc of the key `env` names them.
-const HANDED_ON: [&str; 10] =
-    ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+const HANDED_ON: [&str; 9] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 /// The whole environment of a program.
 pub(super) fn environment(
@@ -38,8 +38,8 @@ mod tests {
         };
         let added = [("HOME".to_owned(), secret("/data")), ("TOKEN".to_owned(), secret("t0ken"))];
         let expected = [
-            ("HOME", "our HOME"),
             ("PATH", "our PATH"),
+            ("HOME", "our HOME"),
             // Later ones win when a program is started.
             ("HOME", "/data"),
             ("TOKEN", "t0ken"),

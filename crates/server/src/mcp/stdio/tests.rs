@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use tidegate_config::file::{LogFormat, LogLevel};
 use tidegate_config::secret::{ProcessEnvironment, Secret, SecretRef};
 use tidegate_core::outcome::OutcomeKind;
@@ -108,8 +109,11 @@ async fn until_none(children: &Children) {
     }
 }
 
-fn exists(process: &str) -> bool {
-    Path::new("/proc").join(process).exists()
+/// None of the processes that a program named is left, not even as a zombie.
+fn assert_gone(numbers: &str) {
+    for number in numbers.trim_matches(['[', ']']).split(", ") {
+        assert!(!Path::new("/proc").join(number).exists(), "{number} is left");
+    }
 }
 
 const ECHO: &str = "
@@ -254,9 +258,7 @@ fn twenty_crashes_leave_no_zombie() {
             let (_transport, mut events, _) = open(&settings).await;
             let numbers = message(&mut events).await;
             closed(&mut events).await;
-            for number in numbers.trim_matches(['[', ']']).split(", ") {
-                assert!(!exists(number), "{number} is left");
-            }
+            assert_gone(&numbers);
         }
     });
 }
@@ -374,13 +376,43 @@ fn dropping_a_transport_kills_the_program_and_its_children_at_once() {
         let (transport, mut events, children) = open(&python(STUBBORN)).await;
         let numbers = message(&mut events).await;
         drop(transport);
-        // Less than the grace that an orderly end would give.
-        timeout(Duration::from_millis(1500), until_none(&children)).await.expect("at once");
-        for number in numbers.trim_matches(['[', ']']).split(", ") {
-            assert!(!exists(number), "{number} is left");
-        }
+        // Less than a stubborn program has when it is asked to end.
+        timeout(Duration::from_secs(3), until_none(&children)).await.expect("at once");
+        assert_gone(&numbers);
         assert!(events.recv().await.is_none());
     });
+}
+
+#[test]
+fn a_killed_warden_takes_the_program_and_its_children_with_it() {
+    let log = run(async {
+        let (_transport, mut events, children) = open(&python(STUBBORN)).await;
+        let numbers = message(&mut events).await;
+        let program = numbers.trim_start_matches('[').split(',').next().expect("a number");
+        let stat = std::fs::read_to_string(format!("/proc/{program}/stat")).expect("it runs");
+        let warden = stat.split(' ').nth(3).and_then(|it| it.parse().ok()).and_then(Pid::from_raw);
+        kill_process(warden.expect("its parent"), Signal::KILL).expect("it runs");
+        assert_eq!(closed(&mut events).await.cause, Cause::ProcessExited);
+        assert_eq!(children.running(), 0);
+        // Whoever adopts orphans here reaps them in its own time.
+        let is_running = |number: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while numbers.trim_matches(['[', ']']).split(", ").any(is_running) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(log.iter().any(|line| line.contains("ended by itself")), "{log:?}");
+}
+
+#[test]
+fn a_shortage_of_ours_does_not_speak_against_the_server() {
+    let refused = |error: Errno| cannot_start(&settings(&["cat"]), &error.into());
+    for error in [Errno::MFILE, Errno::AGAIN] {
+        assert_eq!(refused(error), Failure::of(Cause::Shortage, OutcomeKind::Cancelled));
+    }
+    assert_eq!(refused(Errno::ACCESS).cause, Cause::CannotStart);
 }
 
 #[test]
@@ -399,9 +431,7 @@ sys.stderr.write('saved\\n')
         let numbers = message(&mut events).await;
         transport.close().await;
         assert_eq!(children.running(), 0);
-        for number in numbers.trim_matches(['[', ']']).split(", ") {
-            assert!(!exists(number), "{number} is left");
-        }
+        assert_gone(&numbers);
     });
     assert!(log.iter().any(|line| line.contains("line=saved")), "{log:?}");
     assert!(log.iter().any(|line| line.contains("was ended  server=github code=0")), "{log:?}");

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::io;
 use std::path::Path;
@@ -68,8 +67,14 @@ pub(super) enum Piece {
 
 /// What the script answers.
 pub(super) enum Reply {
-    Answer { status: u16, headers: Vec<(&'static str, String)>, body: Vec<Piece> },
+    Answer {
+        status: u16,
+        headers: Vec<(&'static str, String)>,
+        body: Vec<Piece>,
+    },
     Silence,
+    /// Close the connection instead.
+    HangUp,
 }
 
 impl Reply {
@@ -206,7 +211,7 @@ impl Server {
 async fn answer(
     server: Rc<Server>,
     request: Request<Incoming>,
-) -> Result<Response<Pieces>, Infallible> {
+) -> Result<Response<Pieces>, io::Error> {
     let (head, body) = request.into_parts();
     assert_eq!(head.uri.path_and_query().map(|it| it.as_str()), Some("/mcp?a=b"));
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -215,7 +220,11 @@ async fn answer(
     let reply = (server.script)(&seen);
     server.seen.borrow_mut().push(seen);
     server.changed.notify_waiters();
-    let Reply::Answer { status, headers, body } = reply else { return pending().await };
+    let (status, headers, body) = match reply {
+        Reply::Answer { status, headers, body } => (status, headers, body),
+        Reply::Silence => return pending().await,
+        Reply::HangUp => return Err(io::ErrorKind::ConnectionAborted.into()),
+    };
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::Method;
+use tidegate_mcp::cause::{Cause, Delivery};
 
 use super::bed::{Piece, Reply, Server, Talk, event, local, note, result};
 
@@ -64,6 +65,24 @@ fn a_kept_connection_that_was_closed_costs_nothing_but_a_new_one() {
             assert_eq!(talk.message().await.0, result(call));
         }
         assert_eq!((server.count(|_| true), server.accepted.get()), (3, 2));
+    });
+}
+
+#[test]
+fn a_request_that_may_have_arrived_is_not_sent_again() {
+    local(async {
+        let server = Server::start(|seen| match seen.id() {
+            2 => Reply::HangUp,
+            id => Reply::json(&result(id)),
+        })
+        .await;
+        let mut talk = Talk::with(&server);
+        talk.request(1, "tools/call");
+        assert_eq!(talk.message().await.0, result(1));
+        talk.request(2, "tools/call");
+        let failure = talk.failure(2).await;
+        assert_eq!((failure.cause, failure.delivery), (Cause::ConnectionBroken, Delivery::Maybe));
+        assert_eq!((server.count(|seen| seen.id() == 2), server.accepted.get()), (1, 1));
     });
 }
 

@@ -1,0 +1,53 @@
+//! The ways to a server, as one.
+
+use bytes::Bytes;
+
+use super::{http::HttpTransport, stdio::StdioTransport};
+
+/// A transport at work.
+pub(crate) enum Carrier {
+    Http(HttpTransport),
+    Stdio(StdioTransport),
+}
+
+impl Carrier {
+    /// Sends a request.
+    pub(crate) fn request(&self, call: u64, message: Bytes) {
+        match self {
+            Self::Http(transport) => transport.request(call, message),
+            Self::Stdio(transport) => transport.request(call, message),
+        }
+    }
+
+    /// Sends a notification or an answer.
+    pub(crate) fn notice(&self, message: Bytes) {
+        match self {
+            Self::Http(transport) => transport.notice(message),
+            Self::Stdio(transport) => transport.notice(message),
+        }
+    }
+
+    /// `initialize` was answered.
+    pub(crate) fn negotiated(&self, version: &str) {
+        match self {
+            Self::Http(transport) => transport.negotiated(version),
+            Self::Stdio(transport) => transport.negotiated(version),
+        }
+    }
+
+    /// Nobody waits for a request any more.
+    pub(crate) fn forget(&self, call: u64) {
+        match self {
+            Self::Http(transport) => transport.forget(call),
+            Self::Stdio(transport) => transport.forget(call),
+        }
+    }
+
+    /// Ends the conversation in good order.
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Http(transport) => transport.close().await,
+            Self::Stdio(transport) => transport.close().await,
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! What becomes of one HTTP request for `/mcp`, in order: the message, the session, the answer.
+//!
+//! | request | answer |
+//! |---|---|
+//! | POST `initialize` | at once, with a new session; no server is waited for |
+//! | POST of a list, `ping`, `logging/setLevel` | JSON |
+//! | POST of a request that a server answers | a stream: what the server says, then its answer |
+//! | POST of a notification or an answer | 202 |
+//! | GET | the standing stream, or the rest of one that was lost (`last-event-id`) |
+//! | DELETE | the session ends |
+//!
+//! Rules kept here:
+//! - An unknown session is 404, whoever's it may be; so is one of another caller (S31).
+//! - A client that tries the stateless era is refused with an error that is none of that era's, so
+//!   that it falls back to `initialize`.
+
+use std::rc::Rc;
+
+use http::{Method, StatusCode};
+use serde_json::value::RawValue;
+use tidegate_mcp::{
+    catalogue::PAGE_SIZE,
+    listing::Kind,
+    message::{
+        self, Fault, INVALID_PARAMS, Id, METHOD_NOT_FOUND, Message, Params, Version, is_batch,
+        is_stateless, parse_batch,
+    },
+    raw::quoted,
+};
+
+use super::{
+    client::{Client, cancelled_id},
+    door::{Answer, Knock, refusal},
+    hub::Hub,
+    link::Ask,
+    relay::{Relayed, relay},
+    stream::{Stream, Weight},
+};
+use crate::task;
+
+/// Answers one request.
+pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
+    let Knock { method, session, version, last_event, body, caller, answer } = knock;
+    let visitor = Visitor { hub: &hub, session, version, caller };
+    let made = match method {
+        Method::POST => visitor.post(&body).await,
+        Method::GET => visitor.get(last_event.as_deref()),
+        _ => visitor.delete(),
+    };
+    // A client that has gone does not hear it; its call goes on.
+    drop(answer.send(made));
+}
+
+struct Visitor<'a> {
+    hub: &'a Rc<Hub>,
+    session: Option<String>,
+    version: Option<String>,
+    caller: std::sync::Arc<crate::caller::Caller>,
+}
+
+impl Visitor<'_> {
+    async fn post(&self, body: &[u8]) -> Answer {
+        if is_batch(body) {
+            return self.batch(body).await;
+        }
+        let message = match Message::parse(body) {
+            Ok(message) => message,
+            Err(fault) => return faulty(&fault),
+        };
+        if let Message::Request { id, method, params } = &message
+            && self.session.is_none()
+        {
+            if is_stateless(method, *params) && method != "initialize" {
+                return bad("this gateway speaks the protocol with sessions: send `initialize`");
+            }
+            if method == "initialize" {
+                return self.hub.initialize(id, *params, &self.caller);
+            }
+        }
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(refused) => return refused,
+        };
+        match message {
+            Message::Request { id, method, params } => {
+                self.request(&client, id, &method, params).await
+            }
+            Message::Notification { method, params } => {
+                notified(&client, &method, params);
+                Answer::empty(StatusCode::ACCEPTED)
+            }
+            Message::Answer { id, outcome } => {
+                if let Some(id) = id {
+                    client.answered(&id, outcome);
+                }
+                Answer::empty(StatusCode::ACCEPTED)
+            }
+        }
+    }
+
+    /// Several messages at once: only one old revision has them.
+    async fn batch(&self, body: &[u8]) -> Answer {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(refused) => return refused,
+        };
+        let messages = match parse_batch(body) {
+            Ok(messages) if client.version.has_batches() => messages,
+            Ok(_) => return bad("batches are not part of the protocol version agreed on"),
+            Err(fault) => return faulty(&fault),
+        };
+        let (stream, events) = client.streams.begin();
+        let mut open = 0;
+        let left = Rc::new(std::cell::Cell::new(0_usize));
+        for message in messages {
+            match message {
+                Ok(Message::Request { id, method, params }) => {
+                    open += 1;
+                    left.set(open);
+                    let end = BatchEnd {
+                        client: Rc::clone(&client),
+                        stream: Rc::clone(&stream),
+                        left: Rc::clone(&left),
+                    };
+                    let params = params.map(ToOwned::to_owned);
+                    let method = method.into_owned();
+                    let (client, own) = (Rc::clone(&client), Rc::clone(&stream));
+                    task::spawn("mcp batch", async move {
+                        let made = respond(&client, &own, &id, &method, params.as_deref()).await;
+                        own.send(made.as_bytes(), Weight::Needed);
+                        drop(end);
+                    });
+                }
+                Ok(Message::Notification { method, params }) => notified(&client, &method, params),
+                Ok(Message::Answer { id: Some(id), outcome }) => client.answered(&id, outcome),
+                Ok(Message::Answer { id: None, .. }) => {}
+                Err(fault) => stream.send(fault.to_answer().as_bytes(), Weight::Needed),
+            }
+        }
+        if open == 0 {
+            client.streams.end(&stream);
+            return Answer::empty(StatusCode::ACCEPTED);
+        }
+        Answer::events(events)
+    }
+
+    async fn request(
+        &self,
+        client: &Rc<Client>,
+        id: Id,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Answer {
+        if method == "initialize" {
+            return bad("this session is initialised already");
+        }
+        if let Err(reason) = client.may_call(&id) {
+            return Answer::json(
+                StatusCode::BAD_REQUEST,
+                message::error(Some(&id), message::INVALID_REQUEST, reason, None),
+            );
+        }
+        if Relayed::of_method(method).is_none() {
+            let stream = client.streams.standing();
+            let made = respond(client, &stream, &id, method, params).await;
+            return Answer::json(StatusCode::OK, made);
+        }
+        let (stream, events) = client.streams.begin();
+        let params = params.map(ToOwned::to_owned);
+        let (own, method, call) = (Rc::clone(client), method.to_owned(), id.clone());
+        let task = task::spawn_owned("mcp request", async move {
+            // Also when the call is cancelled: the stream ends, without an answer then.
+            let end = StreamEnd { client: Rc::clone(&own), stream };
+            let made = respond(&own, &end.stream, &call, &method, params.as_deref()).await;
+            end.stream.send(made.as_bytes(), Weight::Needed);
+            drop(end);
+            own.call_ended(&call);
+        });
+        client.call_began(id, task);
+        Answer::events(events)
+    }
+
+    fn get(&self, last_event: Option<&str>) -> Answer {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(refused) => return refused,
+        };
+        let events = match last_event {
+            // What is not remembered any more cannot be sent again; the standing stream can.
+            Some(id) => client.streams.resume(id),
+            None => None,
+        };
+        Answer::events(events.unwrap_or_else(|| client.streams.standing().attach_unsent()))
+    }
+
+    fn delete(&self) -> Answer {
+        match self.client() {
+            Ok(client) => {
+                self.hub.end(&client);
+                Answer::empty(StatusCode::OK)
+            }
+            Err(refused) => refused,
+        }
+    }
+
+    /// The session that the request belongs to.
+    fn client(&self) -> Result<Rc<Client>, Answer> {
+        let Some(id) = &self.session else {
+            return Err(bad(
+                "send `initialize` first, then its `mcp-session-id` with every request",
+            ));
+        };
+        let client = self.hub.client(id).filter(|it| it.caller.name == self.caller.name);
+        let client = client.filter(|it| !it.is_over()).ok_or_else(unknown_session)?;
+        if let Some(version) = &self.version
+            && Version::parse(version).is_none()
+        {
+            return Err(bad("`mcp-protocol-version` names a version that is not spoken here"));
+        }
+        client.used();
+        Ok(client)
+    }
+}
+
+/// Ends a stream, whatever becomes of its call.
+struct StreamEnd {
+    client: Rc<Client>,
+    stream: Rc<Stream>,
+}
+
+impl Drop for StreamEnd {
+    fn drop(&mut self) {
+        self.client.streams.end(&self.stream);
+    }
+}
+
+/// Ends the stream of a batch with its last answer.
+struct BatchEnd {
+    client: Rc<Client>,
+    stream: Rc<Stream>,
+    left: Rc<std::cell::Cell<usize>>,
+}
+
+impl Drop for BatchEnd {
+    fn drop(&mut self) {
+        self.left.set(self.left.get() - 1);
+        if self.left.get() == 0 {
+            self.client.streams.end(&self.stream);
+        }
+    }
+}
+
+/// The whole answer to a request, as text.
+async fn respond(
+    client: &Rc<Client>,
+    stream: &Rc<Stream>,
+    id: &Id,
+    method: &str,
+    params: Option<&RawValue>,
+) -> String {
+    if let Some(kind) = Kind::of_method(method) {
+        return list(client, kind, id, params).await;
+    }
+    if let Some(what) = Relayed::of_method(method) {
+        return relay(client, stream, what, id, params).await;
+    }
+    match method {
+        "ping" => message::result(id, "{}"),
+        "logging/setLevel" => set_level(client, id, params),
+        _ => {
+            let message = format!("method not found: {}", quoted(method));
+            message::error(Some(id), METHOD_NOT_FOUND, &message, None)
+        }
+    }
+}
+
+async fn list(client: &Rc<Client>, kind: Kind, id: &Id, params: Option<&RawValue>) -> String {
+    let cursor = match Params::parse(params) {
+        Ok(params) => params.text("cursor"),
+        Err(flaw) => return Fault::params(id, format!("params: {flaw}")).to_answer(),
+    };
+    client.first_look().await;
+    let catalogue = client.catalogue();
+    let page = catalogue.page(kind, |place| client.sees(place), cursor.as_deref(), PAGE_SIZE);
+    match page {
+        Ok(page) => message::result(id, &page.to_result()),
+        Err(bad) => message::error(Some(id), INVALID_PARAMS, &bad.to_string(), None),
+    }
+}
+
+/// Levels of the protocol, from the least to the most severe.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// Every server of this client's own is told; a shared one is nobody's to change.
+fn set_level(client: &Rc<Client>, id: &Id, params: Option<&RawValue>) -> String {
+    let level = Params::parse(params).ok().and_then(|params| params.text("level"));
+    let Some(level) = level.filter(|level| LEVELS.contains(&level.as_str())) else {
+        let message = format!("params need `level`, one of {}", LEVELS.join(", "));
+        return Fault::params(id, message).to_answer();
+    };
+    for (_, link) in client.links() {
+        let is_able = link.info().is_some_and(|info| info.can("logging"));
+        if link.server.is_shared_child() {
+            continue;
+        }
+        link.set_level(&level);
+        if is_able && let Ok(params) = RawValue::from_string(format!(r#"{{"level":"{level}"}}"#)) {
+            let errand = tidegate_mcp::call::Errand::Repeatable;
+            let ask = Ask { method: "logging/setLevel", params: Some(params), errand, party: None };
+            task::spawn("mcp log level", async move { drop(link.ask(ask).await) });
+        }
+    }
+    message::result(id, "{}")
+}
+
+/// What a client tells.
+fn notified(client: &Rc<Client>, method: &str, params: Option<&RawValue>) {
+    match method {
+        "notifications/cancelled" => {
+            if let Some(id) = cancelled_id(params) {
+                client.cancel(&id);
+            }
+        }
+        "notifications/roots/list_changed" => {
+            for (_, link) in client.links() {
+                if let (false, Some(talk)) = (link.server.is_shared_child(), link.conversation()) {
+                    talk.tell(message::notification(method, params.map(RawValue::get)));
+                }
+            }
+        }
+        "notifications/progress" => {
+            client.tell_askers(&message::notification(method, params.map(RawValue::get)));
+        }
+        _ => {}
+    }
+}
+
+fn bad(message: &str) -> Answer {
+    Answer::json(StatusCode::BAD_REQUEST, refusal(message))
+}
+
+fn faulty(fault: &Fault) -> Answer {
+    Answer::json(StatusCode::BAD_REQUEST, fault.to_answer())
+}
+
+fn unknown_session() -> Answer {
+    let error = message::error(None, -32001, "session not found: send `initialize` again", None);
+    Answer::json(StatusCode::NOT_FOUND, error)
+}

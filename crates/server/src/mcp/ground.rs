@@ -1,0 +1,62 @@
+//! What everything on the MCP thread stands on: the gateway, connections, children, the hub.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use tidegate_config::secret::Environment;
+use tidegate_core::{time::Now, transition::Notes};
+
+use super::{fakes::Fakes, hub::Hub, stdio::Children};
+use crate::{
+    gateway::{Gateway, Worker},
+    live::Live,
+};
+
+/// The ground of the MCP thread.
+pub(crate) struct Ground {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) environment: Arc<dyn Environment + Send + Sync>,
+    pub(crate) children: Children,
+    pub(crate) fakes: Fakes,
+    hub: RefCell<Weak<Hub>>,
+}
+
+impl Ground {
+    pub(crate) fn new(
+        worker: Rc<Worker>,
+        environment: Arc<dyn Environment + Send + Sync>,
+        children: Children,
+    ) -> Rc<Self> {
+        let fakes = Fakes::default();
+        Rc::new(Self { worker, environment, children, fakes, hub: RefCell::default() })
+    }
+
+    /// The hub tells where it is, once.
+    pub(super) fn set_hub(&self, hub: &Rc<Hub>) {
+        *self.hub.borrow_mut() = Rc::downgrade(hub);
+    }
+
+    /// The hub, as long as it is there.
+    pub(crate) fn hub(&self) -> Option<Rc<Hub>> {
+        self.hub.borrow().upgrade()
+    }
+
+    pub(crate) fn gateway(&self) -> &Arc<Gateway> {
+        &self.worker.gateway
+    }
+
+    /// The config that serves now.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        self.worker.gateway.live.load_full()
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.worker.gateway.now()
+    }
+
+    /// Talks to the core, and renders the transitions it tells of.
+    pub(crate) fn with_notes<R>(&self, talk: impl FnOnce(&mut Notes) -> R) -> R {
+        self.worker.with_notes(talk)
+    }
+}

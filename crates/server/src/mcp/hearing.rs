@@ -1,0 +1,122 @@
+//! What a server says of its own accord, and to whom it goes.
+//!
+//! | it says | it goes to |
+//! |---|---|
+//! | progress | the stream of the call it is about, with the client's own token |
+//! | a log line | the stream of the call it came with, else the client's standing stream |
+//! | a list has changed | nobody: the list is fetched, and clients are told if it did change |
+//! | a resource was updated | the client that subscribed to it |
+//! | a question (sampling, elicitation, roots) | the client whose call caused it |
+//!
+//! Rules kept here:
+//! - Over a connection that several clients share, what cannot be traced to one client's call
+//!   reaches nobody, except updates of resources, which clients subscribed to by name (S44).
+
+use std::rc::Rc;
+
+use serde_json::value::RawValue;
+use tidegate_mcp::{
+    listing::Kind,
+    message::{self, Id, METHOD_NOT_FOUND, Params},
+};
+
+use super::{
+    client::cancelled_id,
+    conversation::{About, Conversation, Ear},
+    link::{Link, Owner},
+    party::Party,
+    shelf::fetch,
+    stream::Weight,
+    transport::Failure,
+};
+
+impl Ear for Link {
+    fn asked(&self, by: &Rc<Conversation>, id: Id, method: &str, about: About<'_>) {
+        let party = about.party.or_else(|| self.owned().then(|| by.latest_party()).flatten());
+        let client = self.client().or_else(|| party.as_ref().and_then(|it| it.client.upgrade()));
+        match client {
+            Some(client) => client.ask(by, id, (method, about.params), party),
+            None => {
+                let message = "nobody can be asked over this connection";
+                by.tell(message::error(Some(&id), METHOD_NOT_FOUND, message, None));
+            }
+        }
+    }
+
+    fn told(&self, by: &Rc<Conversation>, method: &str, about: About<'_>) {
+        match method {
+            "notifications/progress" => tell_progress(about),
+            "notifications/cancelled" => {
+                if let (Some(client), Some(id)) = (self.client(), cancelled_id(about.params)) {
+                    client.unask(by, &id);
+                }
+            }
+            "notifications/resources/updated" => self.tell_update(about.params),
+            _ => match changed_kinds(method) {
+                Some(kinds) => fetch(&self.server, self, kinds),
+                None => self.tell_client(by, method, about),
+            },
+        }
+    }
+
+    fn ended(&self, which: &Rc<Conversation>, failure: Failure) {
+        let Some(generation) = self.generation_of(which) else { return };
+        let cause = failure.cause;
+        tracing::debug!(server = &*self.server.name, %cause, "a conversation is over");
+        if self.server.is_child() {
+            self.server.exited(self.made_at.get());
+        }
+        self.lost(generation);
+    }
+}
+
+impl Link {
+    /// Whether it belongs to one client.
+    fn owned(&self) -> bool {
+        matches!(self.owner, Owner::Client(_))
+    }
+
+    /// Hands on what is not understood here: log lines, the status of things to come.
+    fn tell_client(&self, by: &Rc<Conversation>, method: &str, about: About<'_>) {
+        let party = about.party.or_else(|| {
+            let party = by.latest_party()?;
+            (self.owned() || by.serves_one_client()).then_some(party)
+        });
+        let message = message::notification(method, about.params.map(RawValue::get));
+        if let Some(party) = party {
+            party.stream.send(message.as_bytes(), Weight::Notice);
+        } else if let Some(client) = self.client() {
+            client.streams.standing().send(message.as_bytes(), Weight::Notice);
+        }
+    }
+
+    fn tell_update(&self, params: Option<&RawValue>) {
+        let method = "notifications/resources/updated";
+        if let Some(client) = self.client() {
+            return client.notify(method, params.map(RawValue::get));
+        }
+        let uri = Params::parse(params).ok().and_then(|params| params.text("uri"));
+        if let (Some(uri), Some(hub)) = (uri, self.ground.hub()) {
+            hub.resource_updated(&self.server, &uri, params.map(RawValue::get));
+        }
+    }
+}
+
+/// Progress carries the id of our call; the client gets its own token back.
+fn tell_progress(about: About<'_>) {
+    let Some(party) = about.party else { return };
+    let Party { progress: Some(token), stream, .. } = &*party else { return };
+    let Ok(mut params) = Params::parse(about.params) else { return };
+    params.set("progressToken", token.clone());
+    let message = message::notification("notifications/progress", Some(&params.to_json()));
+    stream.send(message.as_bytes(), Weight::Notice);
+}
+
+fn changed_kinds(method: &str) -> Option<&'static [Kind]> {
+    match method {
+        "notifications/tools/list_changed" => Some(&[Kind::Tools]),
+        "notifications/prompts/list_changed" => Some(&[Kind::Prompts]),
+        "notifications/resources/list_changed" => Some(&[Kind::Resources, Kind::Templates]),
+        _ => None,
+    }
+}

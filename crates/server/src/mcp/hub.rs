@@ -1,0 +1,332 @@
+//! The middle of the MCP thread: the servers, the clients' sessions, and what they share.
+//!
+//! Rules kept here:
+//! - `initialize` is answered here and at once; nothing a server does can delay it.
+//! - Sessions are bounded: past the limit the one that has been idle for longest makes room, and
+//!   only if none is idle is a new one refused. An idle session is reaped, one with a call under
+//!   way or an open stream never.
+//! - Ids of sessions are 128 random bits of the system's, unrelated to any server's (S32).
+//! - Catalogues are shared: one per profile, made when it is asked for and something has changed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::value::RawValue;
+use tidegate_config::file::{self, McpFile};
+use tidegate_core::time::Millis;
+use tidegate_mcp::{
+    catalogue::{CAPABILITIES, Catalogue},
+    listing::{Changes, Kind, Listing},
+    message::{self, Fault, Id, Version},
+    names::{Glob, Naming, NamingSettings, ServerNames},
+    raw::{Fields, quoted},
+    session::{Visibility, Waits},
+};
+
+use super::{
+    client::{Client, Opening},
+    door::{Answer, refusal},
+    ground::Ground,
+    hello::{Hello, Profile, own_info},
+    keeper,
+    server::Server,
+};
+use crate::{
+    caller::Caller,
+    live::Live,
+    task::{self, Owned},
+};
+
+/// Servers, sessions, catalogues.
+pub(crate) struct Hub {
+    pub(crate) ground: Rc<Ground>,
+    servers: RefCell<Vec<Kept>>,
+    clients: RefCell<BTreeMap<String, Rc<Client>>>,
+    catalogues: RefCell<BTreeMap<Profile, Rc<Catalogue>>>,
+    /// The config that is followed.
+    followed: RefCell<Option<Arc<Live>>>,
+}
+
+/// A server, and the task that keeps an eye on it.
+struct Kept {
+    server: Rc<Server>,
+    _keeper: Owned,
+}
+
+impl Hub {
+    pub(crate) fn new(ground: Rc<Ground>) -> Rc<Self> {
+        let hub = Rc::new(Self {
+            ground,
+            servers: RefCell::default(),
+            clients: RefCell::default(),
+            catalogues: RefCell::default(),
+            followed: RefCell::default(),
+        });
+        hub.ground.set_hub(&hub);
+        hub.follow();
+        hub
+    }
+
+    /// Follows the config that serves, if it is another than before.
+    pub(crate) fn follow(&self) {
+        let live = self.ground.live();
+        if self.followed.borrow().as_ref().is_some_and(|it| Arc::ptr_eq(it, &live)) {
+            return;
+        }
+        let mcp = &live.file.mcp;
+        self.ground.children.bound(mcp.max_children);
+        let before = self.servers.take();
+        let mut before: Vec<Option<Kept>> = before.into_iter().map(Some).collect();
+        let mut servers = Vec::new();
+        for (name, file) in &mcp.servers {
+            let is_it = |kept: &Option<Kept>| {
+                let same = |it: &Kept| {
+                    *it.server.name == **name && it.server.is_same(&self.ground, file, mcp)
+                };
+                kept.as_ref().is_some_and(same)
+            };
+            let kept = before.iter().position(is_it).and_then(|at| before[at].take());
+            servers.push(kept.unwrap_or_else(|| {
+                let server = Server::new(&self.ground, name, file, mcp);
+                let keeper = task::spawn_owned(
+                    "mcp keeper",
+                    keeper::run(Rc::clone(&server), Rc::clone(&self.ground)),
+                );
+                Kept { server, _keeper: keeper }
+            }));
+        }
+        *self.servers.borrow_mut() = servers;
+        *self.followed.borrow_mut() = Some(live);
+        self.catalogues.borrow_mut().clear();
+        let now_servers = self.servers();
+        for client in self.clients() {
+            client.reload(&now_servers);
+        }
+        for gone in before.into_iter().flatten() {
+            let home = gone.server.home.borrow_mut().take();
+            if let Some(home) = home {
+                home.stop();
+                task::spawn("mcp farewell", async move { home.close().await });
+            }
+        }
+    }
+
+    /// The servers, in the order of the config.
+    pub(crate) fn servers(&self) -> Vec<Rc<Server>> {
+        self.servers.borrow().iter().map(|it| Rc::clone(&it.server)).collect()
+    }
+
+    /// All sessions.
+    pub(crate) fn clients(&self) -> Vec<Rc<Client>> {
+        self.clients.borrow().values().map(Rc::clone).collect()
+    }
+
+    /// The session of this id.
+    pub(crate) fn client(&self, id: &str) -> Option<Rc<Client>> {
+        self.clients.borrow().get(id).map(Rc::clone)
+    }
+
+    /// Opens a session and answers.
+    pub(crate) fn initialize(
+        &self,
+        id: &Id,
+        params: Option<&RawValue>,
+        caller: &Arc<Caller>,
+    ) -> Answer {
+        self.follow();
+        let live = self.ground.live();
+        let mcp = &live.file.mcp;
+        if mcp.servers.is_empty() {
+            return Answer::json(StatusCode::NOT_FOUND, refusal("no MCP server is configured"));
+        }
+        let Ok(params) = params.map_or(Ok(Fields::default()), |it| Fields::of(it, &[])) else {
+            let fault = Fault::params(id, "params of `initialize` must be a plain object");
+            return Answer::json(StatusCode::BAD_REQUEST, fault.to_answer());
+        };
+        if !self.has_room(mcp.session.max as usize) {
+            let busy = "as many sessions are open as may be; end one, or try again";
+            return Answer::json(StatusCode::SERVICE_UNAVAILABLE, refusal(busy));
+        }
+        let Some(session_id) = session_id() else {
+            let broken = "the system gives no random numbers";
+            return Answer::json(StatusCode::INTERNAL_SERVER_ERROR, refusal(broken));
+        };
+        let version = Version::negotiate(&params.text("protocolVersion").unwrap_or_default());
+        let opening = Opening {
+            id: session_id.clone(),
+            caller: Arc::clone(caller),
+            version,
+            hello: Hello::of_client(&params, version),
+            visibility: visibility(mcp),
+            waits: waits(mcp),
+        };
+        let client = Client::open(&self.ground, opening, &self.servers());
+        let result = greeting(&client, &self.catalogue(&client.hello));
+        self.clients.borrow_mut().insert(session_id.clone(), client);
+        self.count();
+        let answer = Answer::json(StatusCode::OK, message::result(id, &result));
+        Answer { session: Some(session_id), ..answer }
+    }
+
+    /// Ends a session; calls under way may finish.
+    pub(crate) fn end(&self, client: &Rc<Client>) {
+        self.clients.borrow_mut().remove(&client.id);
+        self.count();
+        let client = Rc::clone(client);
+        task::spawn("end of an mcp session", async move { client.end().await });
+    }
+
+    /// Ends sessions that nobody has used for as long as the config allows.
+    pub(crate) fn reap(&self) {
+        let live = self.ground.live();
+        let now = self.ground.now();
+        let limit = live.file.mcp.session.idle.millis();
+        for client in self.clients() {
+            if client.idle_since().is_some_and(|since| now.since(since) >= limit) {
+                self.end(&client);
+            }
+        }
+    }
+
+    /// Everything that all servers offer clients of a kind.
+    pub(crate) fn catalogue(&self, hello: &Hello) -> Rc<Catalogue> {
+        if let Some(known) = self.catalogues.borrow().get(&hello.profile) {
+            return Rc::clone(known);
+        }
+        let live = self.ground.live();
+        let listing = |server: &Rc<Server>| server.shelf.listing(server.profile_for(hello));
+        let listings: Vec<Option<Arc<Listing>>> = self.servers().iter().map(listing).collect();
+        let catalogue = Rc::new(Catalogue::new(&naming(&live.file.mcp), &listings));
+        self.catalogues.borrow_mut().insert(hello.profile, Rc::clone(&catalogue));
+        catalogue
+    }
+
+    /// A server offers other things than before, or for the first time.
+    pub(crate) fn offers_changed(&self, server: &Server, profile: Profile, changes: &Changes) {
+        self.catalogues.borrow_mut().clear();
+        let methods =
+            Kind::ALL.into_iter().filter(|kind| changes.touches(*kind)).map(Kind::changed);
+        let mut methods: Vec<&str> = methods.collect();
+        methods.dedup();
+        for client in self.clients() {
+            let place = client.place_of(server);
+            let is_shown = place.is_some_and(|place| client.sees(place));
+            if is_shown && server.profile_for(&client.hello) == profile {
+                methods.iter().for_each(|method| client.notify(method, None));
+            }
+        }
+    }
+
+    /// A resource of a shared server was updated.
+    pub(crate) fn resource_updated(&self, server: &Server, uri: &str, params: Option<&str>) {
+        for client in self.clients() {
+            if client.place_of(server).is_some() && client.is_subscribed(uri) {
+                client.notify("notifications/resources/updated", params);
+            }
+        }
+    }
+
+    /// Something changed that sessions may be waiting for.
+    pub(crate) fn wake(&self) {
+        self.clients.borrow().values().for_each(|client| client.wake());
+    }
+
+    /// Everything ends, in good order.
+    pub(crate) async fn close(&self) {
+        let clients = std::mem::take(&mut *self.clients.borrow_mut());
+        self.count();
+        let mut ending = tokio::task::JoinSet::new();
+        for client in clients.into_values() {
+            ending.spawn_local(async move {
+                let links = client.end_links().await;
+                for link in links {
+                    link.close().await;
+                }
+            });
+        }
+        for kept in self.servers.take() {
+            let home = kept.server.home.borrow_mut().take();
+            if let Some(home) = home {
+                home.stop();
+                ending.spawn_local(async move { home.close().await });
+            }
+        }
+        while ending.join_next().await.is_some() {}
+    }
+
+    /// Whether one more session may be opened; the one idle for longest makes room.
+    fn has_room(&self, max: usize) -> bool {
+        if self.clients.borrow().len() < max.max(1) {
+            return true;
+        }
+        let oldest = self.clients().into_iter().filter_map(|it| Some((it.idle_since()?, it)));
+        match oldest.min_by_key(|(since, _)| *since) {
+            Some((_, client)) => {
+                self.end(&client);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn count(&self) {
+        self.ground.gateway().metrics.mcp_sessions(self.clients.borrow().len());
+    }
+}
+
+/// The result of `initialize`.
+fn greeting(client: &Client, catalogue: &Catalogue) -> String {
+    let instructions = catalogue.instructions(|place| client.may_use(place));
+    let instructions = instructions
+        .map(|text| format!(r#","instructions":{}"#, quoted(&text)))
+        .unwrap_or_default();
+    format!(
+        r#"{{"protocolVersion":"{}","capabilities":{CAPABILITIES},"serverInfo":{}{instructions}}}"#,
+        client.version,
+        own_info(),
+    )
+}
+
+/// 128 random bits.
+fn session_id() -> Option<String> {
+    let mut bytes = [0_u8; 16];
+    rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn visibility(mcp: &McpFile) -> Visibility {
+    match mcp.visibility {
+        file::Visibility::Session => Visibility::Session,
+        file::Visibility::Live => Visibility::Live,
+    }
+}
+
+fn waits(mcp: &McpFile) -> Waits {
+    Waits {
+        known: mcp.connect_wait.millis(),
+        unknown: mcp.connect_timeout.millis(),
+        child: Millis(mcp.call_timeout.millis().0.max(mcp.connect_timeout.millis().0)),
+        ..Waits::default()
+    }
+}
+
+fn naming(mcp: &McpFile) -> NamingSettings {
+    let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
+    let servers = mcp.servers.iter().map(|(name, file)| ServerNames {
+        name: name.clone(),
+        include: file.include.as_deref().map(globs),
+        exclude: globs(&file.exclude),
+        rename: file.rename.iter().map(|(from, to)| (from.clone(), to.clone())).collect(),
+    });
+    NamingSettings {
+        naming: match mcp.naming {
+            file::Naming::Prefix => Naming::Prefix,
+            file::Naming::Priority => Naming::Priority,
+            file::Naming::Manual => Naming::Manual,
+        },
+        servers: servers.collect(),
+    }
+}

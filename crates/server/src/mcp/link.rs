@@ -1,0 +1,469 @@
+//! A kept connection to one server, at work: connects, converses, carries calls.
+//!
+//! The machines decide ([`tidegate_mcp::link`], [`tidegate_mcp::call`]); here their words become
+//! sockets and timers.
+//!
+//! Rules kept here:
+//! - Connecting is a task of the link's, not of the call that asked for it: a call that is
+//!   cancelled does not take the attempt away from the others that wait for it.
+//! - After a connection was regained the server is told again what the client had told it: its log
+//!   level, its subscriptions.
+//! - A call waits in line while its server has as many calls as it may have at once; it takes a
+//!   permit of the core's only when its turn has come.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tidegate_core::{
+    outcome::OutcomeKind,
+    time::{Millis, Now},
+};
+use tidegate_mcp::{
+    call::{Call, Code, Do, End, Errand, Unavailable},
+    cause::Cause,
+    health::{self, Reply as Meaning},
+    link::{self as machine, Generation, LinkState},
+    listing::ServerInfo,
+    message::{self, ErrorObject, Params},
+    raw::quoted,
+};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    client::Client,
+    conversation::{Conversation, Ear, Reply},
+    ground::Ground,
+    hello::Hello,
+    party::Party,
+    server::Server,
+    transport::Failure,
+};
+use crate::{
+    rng,
+    task::{self, Owned},
+};
+
+/// Whose connection it is.
+pub(crate) enum Owner {
+    /// One client's.
+    Client(Weak<Client>),
+    /// The gateway's own; a shared child serves every client over it.
+    Gateway,
+}
+
+/// A kept connection.
+pub(crate) struct Link {
+    pub(crate) server: Rc<Server>,
+    pub(super) ground: Rc<Ground>,
+    pub(super) owner: Owner,
+    pub(super) hello: Hello,
+    pub(super) machine: RefCell<machine::Link>,
+    talk: RefCell<Option<(Generation, Rc<Conversation>)>>,
+    /// An attempt has ended, or the link was closed.
+    turned: Notify,
+    connecting: RefCell<Option<Owned>>,
+    pub(super) keepalive: RefCell<Option<Owned>>,
+    info: RefCell<Option<Rc<ServerInfo>>>,
+    level: RefCell<Option<String>>,
+    pub(super) subscriptions: RefCell<BTreeSet<String>>,
+    /// When the connection was made, and when something last went over it.
+    pub(super) made_at: Cell<Now>,
+    pub(super) sent_at: Cell<Now>,
+    pub(super) heard_at: Cell<Now>,
+    this: Weak<Link>,
+}
+
+/// A request to a server.
+pub(crate) struct Ask {
+    pub(crate) method: &'static str,
+    pub(crate) params: Option<Box<RawValue>>,
+    pub(crate) errand: Errand,
+    pub(crate) party: Option<Rc<Party>>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// The text of the server's `result`, or of its `error`.
+    Reply(Result<Bytes, Bytes>),
+    /// What the client hears instead.
+    Unavailable(Unavailable),
+}
+
+impl Link {
+    pub(crate) fn new(
+        ground: &Rc<Ground>,
+        server: &Rc<Server>,
+        hello: Hello,
+        owner: Owner,
+    ) -> Rc<Self> {
+        Rc::new_cyclic(|this| Self {
+            server: Rc::clone(server),
+            ground: Rc::clone(ground),
+            owner,
+            hello,
+            machine: RefCell::new(machine::Link::new()),
+            talk: RefCell::default(),
+            turned: Notify::new(),
+            connecting: RefCell::default(),
+            keepalive: RefCell::default(),
+            info: RefCell::default(),
+            level: RefCell::default(),
+            subscriptions: RefCell::default(),
+            made_at: Cell::new(ground.now()),
+            sent_at: Cell::new(ground.now()),
+            heard_at: Cell::new(ground.now()),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Asks the server, with everything that health and lost connections ask for.
+    pub(crate) async fn ask(&self, ask: Ask) -> Answered {
+        let began = self.ground.now();
+        let limit = self.server.call_timeout;
+        let until = Instant::now() + Duration::from_millis(limit.0);
+        let Ok(Ok(_turn)) = timeout_at(until, self.server.turns.acquire()).await else {
+            return self.told(Answered::Unavailable(self.unavailable(Cause::Busy)));
+        };
+        let mut call = Call::new(&self.server.name, ask.errand, began, limit);
+        let mut reply = None;
+        let mut next = self.begin(&mut call);
+        let end = loop {
+            next = match next {
+                Do::Connect(generation) => {
+                    self.connect(generation);
+                    self.after_connect(&mut call, generation, until).await
+                }
+                Do::Wait(generation) => self.after_connect(&mut call, generation, until).await,
+                Do::Send(generation) => {
+                    let (then, answer) = self.send(&mut call, generation, &ask).await;
+                    reply = answer;
+                    then
+                }
+                Do::End(end) => break end,
+                // The machine is told only what it waits for.
+                Do::Nothing => break End::Connected,
+            };
+            if let Some(known) = call.verdict() {
+                // The client need not wait until it is known whether the server is to blame.
+                self.find_out(call, next, until);
+                return self.told(Answered::Unavailable(known));
+            }
+        };
+        match (end, reply) {
+            (End::Answered, Some(reply)) => self.told(Answered::Reply(reply)),
+            (End::Unavailable(unavailable), _) => self.told(Answered::Unavailable(unavailable)),
+            (End::Answered | End::Connected, _) => {
+                self.told(Answered::Unavailable(self.unavailable(Cause::Closing)))
+            }
+        }
+    }
+
+    /// Sees to it that the connection is there, as a call would: with a permit, once.
+    pub(crate) async fn bring_up(&self, within: Millis) -> Result<(), Unavailable> {
+        let until = Instant::now() + Duration::from_millis(within.0);
+        let mut call = Call::new(&self.server.name, Errand::Connect, self.ground.now(), within);
+        let mut next = self.begin(&mut call);
+        loop {
+            next = match next {
+                Do::Connect(generation) => {
+                    self.connect(generation);
+                    self.after_connect(&mut call, generation, until).await
+                }
+                Do::Wait(generation) => self.after_connect(&mut call, generation, until).await,
+                Do::Send(_) | Do::End(End::Answered | End::Connected) => return Ok(()),
+                Do::End(End::Unavailable(unavailable)) => return Err(unavailable),
+                Do::Nothing => return Err(self.unavailable(Cause::Closing)),
+            };
+        }
+    }
+
+    /// A call whose client has its answer goes on alone until it knows what to report.
+    fn find_out(&self, mut call: Call, mut next: Do, until: Instant) {
+        let Some(this) = self.this.upgrade() else { return };
+        task::spawn("end of a broken call", async move {
+            loop {
+                next = match next {
+                    Do::Connect(generation) => {
+                        this.connect(generation);
+                        this.after_connect(&mut call, generation, until).await
+                    }
+                    Do::Wait(generation) => this.after_connect(&mut call, generation, until).await,
+                    Do::Send(_) | Do::Nothing | Do::End(_) => return,
+                };
+            }
+        });
+    }
+
+    fn begin(&self, call: &mut Call) -> Do {
+        let (live, now) = (self.ground.live(), self.ground.now());
+        self.ground.with_notes(|notes| {
+            let machine = &mut *self.machine.borrow_mut();
+            call.begin(&live.core, machine, now, rng::draw(), notes)
+        })
+    }
+
+    /// Waits until an attempt has ended, and tells the call.
+    async fn after_connect(&self, call: &mut Call, generation: Generation, until: Instant) -> Do {
+        let settled = timeout_at(until, self.settled(generation)).await;
+        let now = self.ground.now();
+        self.ground.with_notes(|notes| {
+            let machine = &mut *self.machine.borrow_mut();
+            match settled {
+                Ok(None) => call.connected(machine, now, notes),
+                Ok(Some(failure)) => call.connect_failed(machine, now, &failure, notes),
+                Err(_) => call.timed_out(machine, now, notes),
+            }
+        })
+    }
+
+    /// Waits for the end of an attempt; its failure, if it failed.
+    pub(super) async fn settled(&self, generation: Generation) -> Option<Failure> {
+        loop {
+            let mut turned = std::pin::pin!(self.turned.notified());
+            turned.as_mut().enable();
+            {
+                let machine = self.machine.borrow();
+                let is_under_way =
+                    machine.state() == LinkState::Connecting && machine.generation() == generation;
+                if !is_under_way {
+                    return machine.failure(generation);
+                }
+            }
+            turned.await;
+        }
+    }
+
+    async fn send(
+        &self,
+        call: &mut Call,
+        generation: Generation,
+        ask: &Ask,
+    ) -> (Do, Option<Result<Bytes, Bytes>>) {
+        let talk =
+            self.talk.borrow().as_ref().filter(|it| it.0 == generation).map(|it| Rc::clone(&it.1));
+        self.sent_at.set(self.ground.now());
+        let reply = match talk {
+            Some(talk) => {
+                let left = call.deadline().since(self.ground.now());
+                // Params were taken apart before, so they can be again.
+                let params = Params::parse(ask.params.as_deref()).unwrap_or_default();
+                talk.ask(ask.method, params, ask.party.clone(), left).await
+            }
+            None => Reply::Failed(Failure::session_lost()),
+        };
+        let now = self.ground.now();
+        if matches!(reply, Reply::Answer(_)) {
+            self.heard_at.set(now);
+        }
+        let meaning = match &reply {
+            Reply::Answer(Ok(_)) => Ok(health::of_answer(None)),
+            Reply::Answer(Err(error)) => Ok(meaning_of(error)),
+            Reply::Failed(failure) => Err(*failure),
+        };
+        let next = self.ground.with_notes(|notes| {
+            let machine = &mut *self.machine.borrow_mut();
+            match meaning {
+                Ok(meaning) => call.answered(machine, now, meaning, notes),
+                Err(failure) if failure.outcome == OutcomeKind::Timeout => {
+                    call.timed_out(machine, now, notes)
+                }
+                Err(failure) => call.broken(machine, now, &failure, notes),
+            }
+        });
+        let answer = match reply {
+            Reply::Answer(answer) => Some(answer),
+            Reply::Failed(_) => None,
+        };
+        (next, answer)
+    }
+
+    /// Makes the connection, in a task of the link's own.
+    pub(super) fn connect(&self, generation: Generation) {
+        let Some(this) = self.this.upgrade() else { return };
+        let connecting = task::spawn_owned("mcp connect", async move {
+            let made = this.make().await;
+            this.made(generation, made);
+        });
+        *self.connecting.borrow_mut() = Some(connecting);
+    }
+
+    async fn make(&self) -> Result<(Rc<Conversation>, ServerInfo), Failure> {
+        let (carrier, events) = self.server.open(&self.ground).await?;
+        let ear: Weak<dyn Ear> = self.this.clone();
+        let talk = Conversation::begin(carrier, events, ear);
+        let params = Params::parse(Some(self.hello.params())).unwrap_or_default();
+        let reply = talk.ask("initialize", params, None, self.server.initialize_within()).await;
+        let info = match reply {
+            Reply::Answer(Ok(result)) => read_info(&result),
+            Reply::Answer(Err(error)) => {
+                let error = serde_json::from_slice::<&RawValue>(&error).ok().map(ErrorObject::read);
+                let message = error.map(|error| error.message).unwrap_or_default();
+                tracing::warn!(server = &*self.server.name, message, "initialize was refused");
+                Err(Failure::of(Cause::Malformed, OutcomeKind::ServerError))
+            }
+            Reply::Failed(failure) => Err(failure),
+        };
+        let info = info.inspect_err(|_| {
+            let talk = Rc::clone(&talk);
+            task::spawn("end of a failed connect", talk.close());
+        })?;
+        talk.negotiated(&info.version);
+        talk.tell(message::notification("notifications/initialized", None));
+        self.restore(&talk).await;
+        Ok((talk, info))
+    }
+
+    /// Tells a new conversation what the old one knew.
+    async fn restore(&self, talk: &Rc<Conversation>) {
+        let within = self.server.connect_timeout;
+        let level = self.level.borrow().clone();
+        if let Some(level) = level {
+            let params = raw(format!(r#"{{"level":{}}}"#, quoted(&level)));
+            let params = Params::parse(params.as_deref()).unwrap_or_default();
+            drop(talk.ask("logging/setLevel", params, None, within).await);
+        }
+        let subscriptions = self.subscriptions.borrow().clone();
+        for uri in subscriptions {
+            let params = raw(format!(r#"{{"uri":{}}}"#, quoted(&uri)));
+            let params = Params::parse(params.as_deref()).unwrap_or_default();
+            drop(talk.ask("resources/subscribe", params, None, within).await);
+        }
+    }
+
+    fn made(&self, generation: Generation, made: Result<(Rc<Conversation>, ServerInfo), Failure>) {
+        let connected = match made {
+            Ok((talk, info)) => {
+                let is_wanted = self.machine.borrow_mut().connected(generation);
+                if is_wanted {
+                    *self.talk.borrow_mut() = Some((generation, talk));
+                    *self.info.borrow_mut() = Some(Rc::new(info));
+                    self.made_at.set(self.ground.now());
+                    self.heard_at.set(self.ground.now());
+                } else {
+                    task::spawn("end of an unwanted connection", talk.close());
+                }
+                is_wanted
+            }
+            Err(failure) => {
+                tracing::debug!(server = &*self.server.name, cause = %failure.cause, "no connection");
+                self.machine.borrow_mut().failed(generation, failure);
+                false
+            }
+        };
+        // Whoever waits goes on after this; what the server offers is looked at first.
+        if connected {
+            if self.machine.borrow().reinitialised() > 0 {
+                self.ground.gateway().metrics.mcp_reinitialised(&self.server.name);
+            }
+            self.server.connected(self);
+        }
+        self.turned.notify_waiters();
+    }
+
+    /// No keepalive any more, from this moment on.
+    pub(crate) fn rest(&self) {
+        self.keepalive.borrow_mut().take();
+    }
+
+    /// Nothing is sent any more, no keepalive either, and nobody connects.
+    pub(crate) fn stop(&self) {
+        self.keepalive.borrow_mut().take();
+        self.machine.borrow_mut().close();
+        self.connecting.borrow_mut().take();
+        self.turned.notify_waiters();
+    }
+
+    /// Closes the link in good order: the server is told.
+    pub(crate) async fn close(&self) {
+        self.stop();
+        let talk = self.talk.borrow_mut().take();
+        if let Some((_, talk)) = talk {
+            talk.close().await;
+        }
+    }
+
+    /// The conversation under way, if there is one that is ready.
+    pub(crate) fn conversation(&self) -> Option<Rc<Conversation>> {
+        let is_ready = self.machine.borrow().state() == LinkState::Ready;
+        let talk = self.talk.borrow();
+        talk.as_ref().filter(|_| is_ready).map(|(_, talk)| Rc::clone(talk))
+    }
+
+    /// What the server said when it was greeted last.
+    pub(crate) fn info(&self) -> Option<Rc<ServerInfo>> {
+        self.info.borrow().clone()
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Self> {
+        Weak::clone(&self.this)
+    }
+
+    /// The generation that a conversation belongs to, if it is the one at work.
+    pub(super) fn generation_of(&self, talk: &Rc<Conversation>) -> Option<Generation> {
+        let at_work = self.talk.borrow();
+        at_work.as_ref().filter(|it| Rc::ptr_eq(&it.1, talk)).map(|it| it.0)
+    }
+
+    /// The connection of this generation is gone.
+    pub(super) fn lost(&self, generation: Generation) -> bool {
+        let is_news = self.machine.borrow_mut().lost(generation);
+        self.turned.notify_waiters();
+        is_news
+    }
+
+    /// The client wants logs from this level on, now and after a re-initialise.
+    pub(crate) fn set_level(&self, level: &str) {
+        *self.level.borrow_mut() = Some(level.to_owned());
+    }
+
+    /// The client, if the link is one client's.
+    pub(super) fn client(&self) -> Option<Rc<Client>> {
+        match &self.owner {
+            Owner::Client(client) => client.upgrade(),
+            Owner::Gateway => None,
+        }
+    }
+
+    fn unavailable(&self, cause: Cause) -> Unavailable {
+        let server = self.server.name.to_string();
+        Unavailable { server, cause, retry_after: None, code: Code::BackendUnavailable }
+    }
+
+    /// Counts how a call ended.
+    fn told(&self, answered: Answered) -> Answered {
+        let outcome = match &answered {
+            Answered::Reply(Ok(_)) => "success",
+            Answered::Reply(Err(error)) => match meaning_of(error) {
+                Meaning::Ended(kind) => kind.word(),
+                Meaning::SessionLost => "transport",
+            },
+            Answered::Unavailable(unavailable) => unavailable.code.word(),
+        };
+        self.ground.gateway().metrics.mcp_call(&self.server.name, outcome);
+        answered
+    }
+}
+
+/// What a server says of itself; a version that we do not speak is a failure.
+fn read_info(result: &[u8]) -> Result<ServerInfo, Failure> {
+    let value = serde_json::from_slice::<&RawValue>(result).ok();
+    let info = value.and_then(|value| ServerInfo::read(value).ok());
+    let info = info.filter(|info| info.known_version().is_some());
+    info.ok_or_else(|| Failure::of(Cause::Malformed, OutcomeKind::ServerError))
+}
+
+/// What an `error` says of its server.
+fn meaning_of(error: &[u8]) -> Meaning {
+    let read = serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read);
+    health::of_answer(read.as_ref().map(|error| (error.code, error.message.as_str())))
+}
+
+fn raw(json: String) -> Option<Box<RawValue>> {
+    RawValue::from_string(json).ok()
+}

@@ -1,0 +1,19 @@
+//! Whose call it is: where everything goes that a server says while it works on one.
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use serde_json::value::RawValue;
+
+use super::{client::Client, stream::Stream};
+
+/// The client's side of one call.
+pub(crate) struct Party {
+    pub(crate) client: Weak<Client>,
+    /// The stream that the call's answer will be sent on.
+    pub(crate) stream: Rc<Stream>,
+    /// The client's token for progress, as it wrote it; `None` if it wants none.
+    pub(crate) progress: Option<Box<RawValue>>,
+    /// Requests of the server's that the client has not answered.
+    pub(crate) asked: Cell<u32>,
+}

@@ -1,0 +1,282 @@
+//! One configured server: the way to it, its limits, and what is known of it.
+//!
+//! Rules kept here:
+//! - A server stays the same over a reload while its part of the config does; otherwise it is
+//!   closed and made anew.
+//! - A server that cannot be used as configured stops nothing: it is told once, and every session
+//!   goes without it.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tidegate_config::{
+    file::{McpFile, ServerFile},
+    secret::{Environment, SecretRef},
+};
+use tidegate_core::{
+    outcome::OutcomeKind,
+    time::{Millis, Now},
+};
+use tidegate_mcp::{
+    cause::Cause,
+    listing::{Changes, Kind},
+    session::Contact,
+    supervisor::{RestartSettings, Start, Supervisor},
+};
+use tokio::sync::Semaphore;
+
+use super::{
+    carrier::Carrier,
+    ground::Ground,
+    hello::{Hello, Profile},
+    http::{HttpPlace, HttpTransport},
+    link::Link,
+    shelf::{Shelf, fetch},
+    stdio::{StdioSettings, StdioTransport, own_warden},
+    transport::{Events, Failure},
+};
+use crate::rng;
+
+/// One configured server.
+pub(crate) struct Server {
+    pub(crate) name: Arc<str>,
+    /// As it was configured: whether a reload changed it.
+    file: ServerFile,
+    /// A digest of its secrets: one that was exchanged makes it another server.
+    secrets: [u8; 32],
+    way: Way,
+    pub(crate) call_timeout: Millis,
+    pub(crate) connect_timeout: Millis,
+    /// As many calls as it may have at once.
+    pub(crate) turns: Semaphore,
+    pub(crate) shelf: Shelf,
+    /// The gateway's own connection: lists and probes; of a shared child, everything.
+    pub(crate) home: RefCell<Option<Rc<Link>>>,
+    /// Whether an attempt to connect has ended since the start, and how the last one did.
+    pub(crate) contact: Cell<Contact>,
+    supervisor: RefCell<Supervisor>,
+    ground: Weak<Ground>,
+}
+
+enum Way {
+    Http(Rc<HttpPlace>),
+    Child(StdioSettings),
+    /// It cannot be used as configured.
+    None,
+}
+
+impl Server {
+    /// A server of the config. One that cannot be used is told of here, once.
+    pub(crate) fn new(
+        ground: &Rc<Ground>,
+        name: &str,
+        file: &ServerFile,
+        mcp: &McpFile,
+    ) -> Rc<Self> {
+        let way = Way::new(ground, name, file);
+        Rc::new(Self {
+            name: name.into(),
+            file: file.clone(),
+            secrets: secrets(ground, file),
+            way,
+            call_timeout: mcp.call_timeout.millis(),
+            connect_timeout: mcp.connect_timeout.millis(),
+            turns: Semaphore::new(file.max_calls.max(1) as usize),
+            shelf: Shelf::default(),
+            home: RefCell::default(),
+            contact: Cell::default(),
+            supervisor: RefCell::new(Supervisor::new(RestartSettings::default())),
+            ground: Rc::downgrade(ground),
+        })
+    }
+
+    /// Whether a config says the same of it.
+    pub(crate) fn is_same(&self, ground: &Ground, file: &ServerFile, mcp: &McpFile) -> bool {
+        self.file == *file
+            && self.secrets == secrets(ground, file)
+            && self.call_timeout == mcp.call_timeout.millis()
+            && self.connect_timeout == mcp.connect_timeout.millis()
+    }
+
+    /// Its part of the config.
+    pub(crate) fn file(&self) -> &ServerFile {
+        &self.file
+    }
+
+    /// Whether it is a program of ours.
+    pub(crate) fn is_child(&self) -> bool {
+        matches!(self.way, Way::Child(_))
+    }
+
+    /// Whether one child serves every session.
+    pub(crate) fn is_shared_child(&self) -> bool {
+        matches!(self.way, Way::Child(_)) && self.file.shared
+    }
+
+    /// Whether every session has a child of its own.
+    pub(crate) fn is_own_child(&self) -> bool {
+        matches!(self.way, Way::Child(_)) && !self.file.shared
+    }
+
+    /// Whether it can be used as configured.
+    pub(crate) fn is_usable(&self) -> bool {
+        !matches!(self.way, Way::None)
+    }
+
+    /// The profile under which a client is shown this server's lists.
+    pub(crate) fn profile_for(&self, hello: &Hello) -> Profile {
+        if self.is_shared_child() { Hello::own().profile } else { hello.profile }
+    }
+
+    /// How long `initialize` may take. A program may have to be fetched before it starts.
+    pub(crate) fn initialize_within(&self) -> Millis {
+        match self.way {
+            Way::Child(_) => self.call_timeout.max(self.connect_timeout),
+            Way::Http(_) | Way::None => self.connect_timeout,
+        }
+    }
+
+    /// Begins a conversation.
+    pub(crate) async fn open(&self, ground: &Ground) -> Result<(Carrier, Events), Failure> {
+        match &self.way {
+            Way::Http(place) => {
+                let (pool, clock) = (Rc::clone(&ground.worker.pool), ground.gateway().clock);
+                let place = Rc::clone(place);
+                let (transport, events) =
+                    HttpTransport::open(place, pool, clock, self.connect_timeout);
+                Ok((Carrier::Http(transport), events))
+            }
+            Way::Child(settings) => {
+                let now = ground.now();
+                if let Start::Later { at, cause } = self.supervisor.borrow().may_start(now) {
+                    let failure = Failure::of(cause, OutcomeKind::Transport);
+                    return Err(Failure { retry_after: Some(at.since(now)), ..failure });
+                }
+                let opened = StdioTransport::open(settings, &ground.children).await;
+                let (transport, events) = opened.inspect_err(|failure| {
+                    if failure.cause == Cause::CannotStart {
+                        self.exited(now);
+                    }
+                })?;
+                ground.gateway().metrics.mcp_child_started(&self.name);
+                Ok((Carrier::Stdio(transport), events))
+            }
+            Way::None => Err(Failure::of(Cause::SwitchedOff, OutcomeKind::Cancelled)),
+        }
+    }
+
+    /// A child that was started then ended by itself.
+    pub(crate) fn exited(&self, started: Now) {
+        let Some(ground) = self.ground.upgrade() else { return };
+        let start = self.supervisor.borrow_mut().exited(started, ground.now(), rng::draw());
+        if let Start::Later { at, cause: Cause::CrashLoop } = start {
+            let pause = at.since(ground.now()).0;
+            tracing::warn!(server = &*self.name, pause_ms = pause, "a program keeps crashing");
+        }
+    }
+
+    /// When a child may be started again.
+    pub(crate) fn may_start_at(&self, now: Now) -> Now {
+        match self.supervisor.borrow().may_start(now) {
+            Start::Now => now,
+            Start::Later { at, .. } => at,
+        }
+    }
+
+    /// A link to it is there: what it offers is looked at, unless it is known.
+    pub(crate) fn connected(self: &Rc<Self>, link: &Link) {
+        let is_again = link.machine.borrow().reinitialised() > 0;
+        if is_again || !self.shelf.knows(link.hello.profile) {
+            fetch(self, link, &Kind::ALL);
+        }
+    }
+
+    /// Waits until the lists that a link's client will see are known, or cannot be had.
+    pub(crate) async fn lists_known(&self, link: &Link) {
+        let profile = link.hello.profile;
+        let known = async {
+            loop {
+                let mut news = std::pin::pin!(self.shelf.news());
+                news.as_mut().enable();
+                if !self.shelf.is_fetching(profile) {
+                    return;
+                }
+                news.await;
+            }
+        };
+        let within = Duration::from_millis(self.call_timeout.0);
+        drop(tokio::time::timeout(within, known).await);
+    }
+
+    /// What it offers to clients of a profile has changed.
+    pub(crate) fn offers_changed(&self, profile: Profile, changes: &Changes) {
+        if let Some(hub) = self.ground.upgrade().and_then(|ground| ground.hub()) {
+            hub.offers_changed(self, profile, changes);
+        }
+    }
+
+    pub(crate) fn count_changed(&self, count: usize) {
+        if let Some(ground) = self.ground.upgrade() {
+            ground.gateway().metrics.mcp_definitions_changed(&self.name, count);
+        }
+    }
+}
+
+impl Way {
+    fn new(ground: &Ground, name: &str, file: &ServerFile) -> Self {
+        let live = ground.live();
+        let folder = live.folder.as_path();
+        let environment = &*ground.environment;
+        let mut file = std::borrow::Cow::Borrowed(file);
+        if let Some(fake) = file.fake {
+            file.to_mut().url = Some(ground.fakes.url(name, fake));
+        }
+        let made = if file.command.is_some() {
+            child(name, &file, folder, environment).map(Self::Child)
+        } else {
+            HttpPlace::new(name, &file, folder, environment, &ground.gateway().mark)
+                .map(|place| Self::Http(Rc::new(place)))
+                .map_err(|it| it.to_string())
+        };
+        made.unwrap_or_else(|reason| {
+            tracing::warn!(server = name, reason, "a server cannot be used as configured");
+            Self::None
+        })
+    }
+}
+
+/// What a program needs to be started.
+fn child(
+    name: &str,
+    file: &ServerFile,
+    folder: &Path,
+    environment: &dyn Environment,
+) -> Result<StdioSettings, String> {
+    let secret = |(key, value): (&String, &SecretRef)| {
+        let resolved = value.resolve(environment, folder);
+        let problem = |problem| format!("server `{name}`: env `{key}`: {problem}");
+        resolved.map(|it| (key.clone(), it)).map_err(problem)
+    };
+    let env = file.env.iter().map(secret).collect::<Result<_, String>>()?;
+    let warden = own_warden().map_err(|error| format!("server `{name}`: {error}"))?;
+    let command = file.command.clone().unwrap_or_default();
+    Ok(StdioSettings { name: name.into(), command, env, warden })
+}
+
+/// What the secrets of a server are now, without keeping them.
+fn secrets(ground: &Ground, file: &ServerFile) -> [u8; 32] {
+    let live = ground.live();
+    let mut digest = Sha256::new();
+    for (name, secret) in file.headers.iter().chain(&file.env) {
+        digest.update(name.as_bytes());
+        if let Ok(value) = secret.resolve(&*ground.environment, &live.folder) {
+            digest.update(value.expose().as_bytes());
+        }
+        digest.update([0]);
+    }
+    digest.finalize().into()
+}

@@ -1,0 +1,195 @@
+//! What one server offers, kept per profile, fetched once for everybody.
+//!
+//! Rules kept here:
+//! - A listing is fetched over a connection that is there anyway, never per session: when a profile
+//!   is first seen, after the server said that something changed, and after it was lost and came
+//!   back. Concurrent wishes share one fetch; what changes meanwhile is fetched once more.
+//! - The last listing stays when its server is down: names depend on the config and not on health.
+//! - Bounded: [`PROFILES_MAX`] profiles; others see what the gateway itself is shown.
+//! - A definition that changed is told on, once (S39).
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tidegate_mcp::{
+    listing::{Changes, Gather, Kind, Listing},
+    message::Params,
+};
+use tokio::sync::Notify;
+
+use super::{
+    conversation::{Conversation, Reply},
+    hello::{Hello, Profile},
+    link::Link,
+    server::Server,
+};
+use crate::task::{self, Owned};
+
+/// Clients introduce themselves in a handful of ways.
+const PROFILES_MAX: usize = 16;
+/// After a server said that something changed: it often says so several times in a row.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// The listings of one server.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    by_profile: RefCell<BTreeMap<Profile, Entry>>,
+    /// A listing has arrived, or a fetch has failed.
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Entry {
+    listing: Option<Arc<Listing>>,
+    /// The fetch under way.
+    fetching: Option<Owned>,
+    /// Kinds that changed while it was under way.
+    stale: Vec<Kind>,
+}
+
+impl Shelf {
+    /// What a client of this profile is offered, as far as it is known.
+    pub(crate) fn listing(&self, profile: Profile) -> Option<Arc<Listing>> {
+        let shelf = self.by_profile.borrow();
+        let of = |profile| shelf.get(&profile).and_then(|entry| entry.listing.clone());
+        of(profile).or_else(|| of(Hello::own().profile))
+    }
+
+    /// Whether it is known what exactly this profile is offered.
+    pub(crate) fn knows(&self, profile: Profile) -> bool {
+        let shelf = self.by_profile.borrow();
+        match shelf.get(&profile) {
+            Some(entry) => entry.listing.is_some(),
+            None => shelf.len() >= PROFILES_MAX,
+        }
+    }
+
+    /// Whether a fetch for this profile is under way.
+    pub(crate) fn is_fetching(&self, profile: Profile) -> bool {
+        self.by_profile.borrow().get(&profile).is_some_and(|entry| entry.fetching.is_some())
+    }
+
+    /// Waits for a fetch to end.
+    pub(crate) fn news(&self) -> tokio::sync::futures::Notified<'_> {
+        self.news.notified()
+    }
+}
+
+/// Fetches over this link what is not known: everything, or the kinds that changed.
+pub(crate) fn fetch(server: &Rc<Server>, link: &Link, kinds: &[Kind]) {
+    let profile = link.hello.profile;
+    let Some(talk) = link.conversation() else { return };
+    let Some(info) = link.info() else { return };
+    let mut shelf = server.shelf.by_profile.borrow_mut();
+    if !shelf.contains_key(&profile) && shelf.len() >= PROFILES_MAX {
+        return;
+    }
+    let entry = shelf.entry(profile).or_default();
+    if entry.fetching.is_some() {
+        entry.stale.extend(kinds);
+        return;
+    }
+    let before = entry.listing.clone();
+    let gather = match &before {
+        Some(before) if kinds.len() < Kind::ALL.len() => Gather::again(before, kinds),
+        _ => Gather::new((*info).clone()),
+    };
+    let is_first = before.is_none();
+    let fetching = Fetching { server: Rc::downgrade(server), link: link.downgrade(), profile };
+    entry.fetching = Some(task::spawn_owned("mcp listing", async move {
+        if !is_first {
+            tokio::time::sleep(SETTLE).await;
+        }
+        fetching.run(&talk, gather).await;
+    }));
+}
+
+struct Fetching {
+    server: Weak<Server>,
+    link: Weak<Link>,
+    profile: Profile,
+}
+
+impl Fetching {
+    async fn run(self, talk: &Rc<Conversation>, gather: Gather) {
+        let Some(server) = self.server.upgrade() else { return };
+        let gathered = gathered(&server, talk, gather).await;
+        let changes = match gathered {
+            Some(listing) => server.shelved(self.profile, listing),
+            None => None,
+        };
+        let stale = {
+            let mut shelf = server.shelf.by_profile.borrow_mut();
+            let Some(entry) = shelf.get_mut(&self.profile) else { return };
+            if let Some(fetching) = entry.fetching.take() {
+                fetching.detach();
+            }
+            std::mem::take(&mut entry.stale)
+        };
+        if let (false, Some(link)) = (stale.is_empty(), self.link.upgrade()) {
+            fetch(&server, &link, &stale);
+        }
+        server.shelf.news.notify_waiters();
+        if let Some(changes) = changes {
+            server.offers_changed(self.profile, &changes);
+        }
+    }
+}
+
+/// Follows the pages to their end; `None` if the server did not answer.
+async fn gathered(server: &Server, talk: &Rc<Conversation>, mut gather: Gather) -> Option<Listing> {
+    while let Some(ask) = gather.ask() {
+        let params = ask.params().and_then(|json| RawValue::from_string(json).ok());
+        let params = Params::parse(params.as_deref()).unwrap_or_default();
+        match talk.ask(ask.method(), params, None, server.call_timeout).await {
+            Reply::Answer(Ok(result)) => {
+                let value: &RawValue = serde_json::from_slice(&result).ok()?;
+                if gather.page(value).is_err() {
+                    gather.refused();
+                }
+            }
+            Reply::Answer(Err(_)) => gather.refused(),
+            Reply::Failed(failure) => {
+                let kind = ask.kind;
+                tracing::warn!(server = &*server.name, %kind, cause = %failure.cause, "no list");
+                return None;
+            }
+        }
+    }
+    let (listing, shortfall) = gather.finish();
+    if !shortfall.is_empty() {
+        tracing::warn!(
+            server = &*server.name,
+            skipped = shortfall.skipped,
+            cut = ?shortfall.cut,
+            "a server's lists are not offered whole"
+        );
+    }
+    Some(listing)
+}
+
+impl Server {
+    /// Puts a listing on the shelf; how it differs from the one before.
+    fn shelved(&self, profile: Profile, listing: Listing) -> Option<Changes> {
+        let mut shelf = self.shelf.by_profile.borrow_mut();
+        let entry = shelf.get_mut(&profile)?;
+        let before = entry.listing.replace(Arc::new(listing));
+        let after = entry.listing.as_ref()?;
+        // A first listing changes nothing for anybody who has seen one.
+        let changes = before.map(|before| before.diff(after)).unwrap_or_default();
+        if !changes.changed.is_empty() {
+            let names: Vec<&str> = changes.changed.iter().map(|(_, key)| &**key).collect();
+            tracing::warn!(
+                server = &*self.name,
+                names = names.join(", "),
+                "definitions changed while they were offered"
+            );
+            self.count_changed(names.len());
+        }
+        Some(changes)
+    }
+}
