@@ -129,8 +129,8 @@ fn kill(signal: &str, process: u32) {
     assert!(Command::new("sh").args(["-c", &line]).status().expect("a shell").success());
 }
 
-/// Less than the grace a program has when it is asked to end: whoever is gone by then was killed.
-const AT_ONCE: Duration = Duration::from_millis(1500);
+/// Less than a stubborn program would have if it were asked to end: it was killed.
+const AT_ONCE: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(5);
 
 #[test]

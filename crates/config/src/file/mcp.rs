@@ -141,8 +141,8 @@ pub struct ServerFile {
     /// Headers added to every request; `env:NAME` and `file:path` work here too.
     #[schemars(example = json!({"authorization": "env:GITHUB_MCP_AUTH"}))]
     pub headers: IndexMap<String, SecretRef>,
-    /// The environment of the program; nothing else is handed on.
-    #[schemars(example = json!({"HOME": "env:HOME"}))]
+    /// Its environment, besides PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and TMPDIR.
+    #[schemars(example = json!({"GITHUB_TOKEN": "env:GITHUB_TOKEN"}))]
     pub env: IndexMap<String, SecretRef>,
     /// Whether one process serves all sessions, instead of one each.
     #[schemars(example = true)]
