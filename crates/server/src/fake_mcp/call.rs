@@ -1,0 +1,173 @@
+//! What the tools of a fake MCP server do.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::answer::{Reply, touch, wait};
+use super::talk::Talk;
+use super::tool::{Act, Tool};
+use super::{FakeMcp, notification};
+
+/// A picture of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAA\
+SUVORK5CYII=";
+
+/// Levels of log messages, the least important first.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// Carries a call out.
+pub(super) async fn perform(
+    fake: &Arc<FakeMcp>,
+    talk: &Arc<Talk>,
+    stream: u64,
+    params: &Value,
+    act: Act,
+) -> Reply {
+    let tool = params["name"].as_str().unwrap_or_default();
+    let done = || text(&format!("{tool} done"));
+    match act {
+        Act::Echo => text(&params["arguments"].to_string()),
+        Act::Text(said) => text(&said),
+        Act::Count => text(&format!("{} call {}", talk.id, talk.count(tool))),
+        Act::Structured(value) => {
+            let content = json!([{"type": "text", "text": value.to_string()}]);
+            Reply::Result(json!({"content": content, "structuredContent": value}).to_string())
+        }
+        Act::Raw(result) => Reply::Result(result),
+        Act::Failed(said) => {
+            let content = json!([{"type": "text", "text": said}]);
+            Reply::Result(json!({"content": content, "isError": true}).to_string())
+        }
+        Act::Image => {
+            let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+            Reply::Result(json!({"content": [image]}).to_string())
+        }
+        Act::Big(bytes) => text(&"x".repeat(bytes)),
+        Act::Slow(ms) => {
+            wait(ms).await;
+            done()
+        }
+        Act::Hang => std::future::pending().await,
+        Act::Progress { steps, every_ms } => {
+            progress(talk, stream, &params["_meta"]["progressToken"], steps, every_ms).await;
+            done()
+        }
+        Act::Logs(levels) => {
+            let wanted = talk.level();
+            for level in levels.iter().filter(|level| is_wanted(level, wanted.as_deref())) {
+                talk.say(stream, &log(level, &format!("{tool} says {level}")));
+            }
+            done()
+        }
+        Act::Sample => ask(talk, stream, "sampling/createMessage", sampling()).await,
+        Act::Elicit => ask(talk, stream, "elicitation/create", elicitation()).await,
+        Act::Roots => ask(talk, stream, "roots/list", Value::Null).await,
+        Act::Say(message) => {
+            talk.say(stream, &message);
+            done()
+        }
+        Act::Crash => {
+            fake.go_down();
+            Reply::Nothing
+        }
+        Act::CutBefore | Act::CutAfter => Reply::Cut,
+        Act::Error { code, message } => Reply::Error(code, message),
+        Act::Status { status, .. } => Reply::Error(-32603, format!("status {status}")),
+        Act::Garbage => Reply::Text("<html>this is no message</html>".to_owned()),
+        Act::WrongId => {
+            Reply::Text(r#"{"jsonrpc":"2.0","id":"nobody's","result":{"content":[]}}"#.to_owned())
+        }
+        Act::Drop(ms) => {
+            if stream != 0 && fake.script.load().primes {
+                talk.detach(stream);
+            }
+            wait(ms).await;
+            done()
+        }
+        Act::Add(_) | Act::Remove(_) => {
+            change(fake, &act);
+            done()
+        }
+        Act::Touch(uri) => {
+            touch(fake, &uri);
+            done()
+        }
+        Act::Flood(count) => {
+            flood(talk, count);
+            done()
+        }
+    }
+}
+
+/// Sends so many log messages on the stream that belongs to no request.
+pub(super) fn flood(talk: &Talk, count: u64) {
+    for number in 0..count {
+        talk.tell(&log("info", &format!("flood {number}")));
+    }
+}
+
+fn change(fake: &FakeMcp, act: &Act) {
+    fake.change_tools(|tools| match act {
+        Act::Add(name) => tools.push(Tool::new(name, Act::Echo)),
+        Act::Remove(name) => tools.retain(|tool| tool.name != *name),
+        _ => {}
+    });
+}
+
+async fn progress(talk: &Talk, stream: u64, token: &Value, steps: u64, every_ms: u64) {
+    for step in 1..=steps {
+        wait(every_ms).await;
+        if !token.is_null() {
+            let params = json!({"progressToken": token, "progress": step, "total": steps,
+                "message": format!("step {step}")});
+            talk.say(stream, &notification("notifications/progress", Some(params)));
+        }
+    }
+}
+
+/// Asks the client and answers with what it said: its result, or its error.
+async fn ask(talk: &Talk, stream: u64, method: &str, params: Value) -> Reply {
+    let answer = talk.ask(stream, method, params).await;
+    match answer.get("result") {
+        Some(result) => text(&format!("result {result}")),
+        None => text(&format!("error {}", answer["error"])),
+    }
+}
+
+fn sampling() -> Value {
+    let message = json!({"role": "user", "content": {"type": "text", "text": "say hello"}});
+    json!({"messages": [message], "maxTokens": 10})
+}
+
+fn elicitation() -> Value {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    json!({"message": "your name?", "requestedSchema": schema})
+}
+
+fn log(level: &str, text: &str) -> String {
+    let params = json!({"level": level, "logger": "fake", "data": text});
+    notification("notifications/message", Some(params))
+}
+
+/// Whether a client that set this level (none: all of them) wants a message of that one.
+fn is_wanted(level: &str, wanted: Option<&str>) -> bool {
+    let rank = |level: &str| LEVELS.iter().position(|known| *known == level).unwrap_or_default();
+    wanted.is_none_or(|wanted| rank(level) >= rank(wanted))
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Result(json!({"content": [{"type": "text", "text": text}]}).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_keeps_out_what_is_less_important() {
+        assert!(is_wanted("debug", None) && is_wanted("error", Some("warning")));
+        assert!(is_wanted("warning", Some("warning")) && !is_wanted("info", Some("warning")));
+    }
+}

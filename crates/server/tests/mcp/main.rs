@@ -1,0 +1,10 @@
+//! The MCP gateway over real sockets: a client written by hand on one side, scripted servers on
+//! the other.
+//!
+//! `bed.rs` starts gateways, `client.rs` and `wire.rs` are the client. Every other file is one
+//! subject; a test's name is the claim it proves.
+
+mod bed;
+mod client;
+mod fake;
+mod wire;
