@@ -105,6 +105,7 @@ pub struct Call {
     /// The break after which it was, or is to be, sent again or given up.
     broke: Option<Failure>,
     times_sent: u32,
+    reported: Option<Outcome>,
 }
 
 impl Call {
@@ -120,6 +121,7 @@ impl Call {
             ticket: None,
             broke: None,
             times_sent: 0,
+            reported: None,
         }
     }
 
@@ -179,6 +181,7 @@ impl Call {
 
     /// The server answered.
     pub fn answered(&mut self, link: &mut Link, now: Now, reply: Reply, notes: &mut Notes) -> Do {
+        let Phase::Sent(_) = self.phase else { return Do::Nothing };
         match reply {
             Reply::Ended(kind) => {
                 self.report(now, &Outcome::unanswered(kind), notes);
@@ -252,6 +255,21 @@ impl Call {
         self.began.after(self.limit)
     }
 
+    /// What it is to do.
+    #[must_use]
+    pub fn errand(&self) -> Errand {
+        self.errand
+    }
+
+    /// The connection on which it waits for an answer, if it does.
+    #[must_use]
+    pub fn sent_on(&self) -> Option<Generation> {
+        match self.phase {
+            Phase::Sent(generation) => Some(generation),
+            Phase::New | Phase::Connecting { .. } | Phase::Over => None,
+        }
+    }
+
     /// How often the request was sent.
     #[must_use]
     pub fn times_sent(&self) -> u32 {
@@ -262,6 +280,18 @@ impl Call {
     #[must_use]
     pub fn is_trial(&self) -> bool {
         self.ticket.as_ref().is_some_and(Ticket::is_trial)
+    }
+
+    /// Its ticket, while it holds one.
+    #[must_use]
+    pub fn ticket(&self) -> Option<&Ticket> {
+        self.ticket.as_ref()
+    }
+
+    /// What the core was told, if it was told anything.
+    #[must_use]
+    pub fn reported(&self) -> Option<Outcome> {
+        self.reported
     }
 
     /// The connection is wanted: to send, or only to be there again.
@@ -317,7 +347,9 @@ impl Call {
     }
 
     fn report(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Option<Millis> {
-        self.ticket.take().and_then(|ticket| ticket.report(now, outcome, notes))
+        let ticket = self.ticket.take()?;
+        self.reported = Some(*outcome);
+        ticket.report(now, outcome, notes)
     }
 
     /// Gives the permit back without a word about the server.

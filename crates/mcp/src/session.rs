@@ -231,6 +231,11 @@ impl Session {
         }
     }
 
+    /// What a server offers has changed.
+    pub fn offers_changed(&mut self, now: Now, server: usize) -> News {
+        if self.sees(server) { self.note_change(now) } else { News::Nothing }
+    }
+
     /// A list, find or call begins: the first one starts the time that may be waited.
     pub fn look(&mut self, now: Now) {
         self.first_look.get_or_insert(now);

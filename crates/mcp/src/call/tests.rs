@@ -263,6 +263,8 @@ fn news_that_come_too_late_change_nothing() {
     assert_eq!(bench.connected(&mut call), Do::Nothing);
     assert_eq!(bench.connect_failed(&mut call), Do::Nothing);
     bench.answered(&mut call, Reply::Ended(OutcomeKind::Success));
+    assert_eq!(call.reported(), Some(Outcome::unanswered(OutcomeKind::Success)));
+    assert_eq!(bench.answered(&mut call, Reply::SessionLost), Do::Nothing);
     assert_eq!(bench.broken(&mut call, &BROKEN), Do::Nothing);
     assert_eq!(call.timed_out(&mut bench.link, bench.now, &mut bench.notes), Do::Nothing);
 }

@@ -184,3 +184,12 @@ fn a_closed_session_sees_nothing_and_calls_nobody() {
     assert!(!session.sees(0));
     assert_eq!(entry(&session, 0, 0), Entry::Refused(Cause::Closing));
 }
+
+#[test]
+fn only_those_who_see_a_server_hear_that_its_tools_have_changed() {
+    let mut session = joined(Visibility::Session);
+    assert_eq!(session.offers_changed(Now(5), 0), News::Changed);
+    let mut without = open(Visibility::Session, &[OPEN]);
+    without.shown();
+    assert_eq!(without.offers_changed(Now(5), 0), News::Nothing);
+}
