@@ -20,6 +20,8 @@
 //! - Where only the probe's path is dead, traffic still gets its trial: failing probes keep the
 //!   breaker open for at most `open_max`, and then leave it half-open for one open period, or, once
 //!   a trial has succeeded, to traffic alone.
+//! - While an operator holds it open, no probe closes it; at the end of the hold it is half-open, as
+//!   at every other deadline.
 //!
 //! Left to others: sharing between threads (`cell.rs`), windows and exclusions (`backend.rs`),
 //! which outcome means what (`outcome.rs`).
@@ -84,6 +86,8 @@ pub enum OpenCause {
     TrialFailed,
     /// A probe failed while half-open.
     ProbeFailed,
+    /// An operator holds it open.
+    Held,
 }
 
 /// What closed a breaker.
@@ -176,6 +180,8 @@ struct Opening {
     until: Now,
     period: Millis,
     reopens: u32,
+    /// Until when an operator holds it open.
+    held_until: Now,
 }
 
 /// What other threads read without the lock (`cell.rs` publishes it).
@@ -399,11 +405,14 @@ impl Breaker {
 
     /// A probe of the same thing succeeded: a trial success, also before the deadline.
     pub fn probe_passed(&mut self, now: Now) -> Option<BreakerChange> {
-        if self.phase == Phase::Closed {
-            self.wipe_strikes();
-            return None;
+        match self.phase {
+            Phase::Closed => {
+                self.wipe_strikes();
+                None
+            }
+            Phase::Open(opening) if !now.reached(opening.held_until) => None,
+            Phase::Open(_) => self.count_trial_success(now, CloseCause::ProbePassed),
         }
-        self.count_trial_success(now, CloseCause::ProbePassed)
     }
 
     /// A probe of the same thing failed: like a failure of traffic.
@@ -428,6 +437,27 @@ impl Breaker {
             return Some(self.reopen(now, now, OpenCause::ProbeFailed));
         }
         None
+    }
+
+    /// Opens it by hand, until a moment; a later hold never shortens an earlier one.
+    pub fn hold(&mut self, now: Now, until: Now) -> BreakerChange {
+        let (reopens, held_until) = match self.phase {
+            Phase::Closed => (0, until),
+            Phase::Open(opening) => (opening.reopens, until.max(opening.held_until)),
+        };
+        let (from, cause) = (self.state(now), OpenCause::Held);
+        let until = held_until.max(self.deadline().unwrap_or(Now::ZERO));
+        self.open(now, now, reopens, cause);
+        // What failing probes may add counts from the end of the hold.
+        let (since, period) = (until, self.open_period(reopens));
+        self.phase = Phase::Open(Opening { since, until, period, reopens, held_until });
+        BreakerChange::Opened { from, until, reopens, cause }
+    }
+
+    /// Whether an operator holds it open.
+    #[must_use]
+    pub fn is_held(&self, now: Now) -> bool {
+        matches!(self.phase, Phase::Open(opening) if !now.reached(opening.held_until))
     }
 
     /// Closes it by hand.
@@ -519,7 +549,7 @@ impl Breaker {
         if cause == OpenCause::ProbeFailed && since < now {
             until = until.min(since.after(self.settings.open_max));
         }
-        self.phase = Phase::Open(Opening { since, until, period, reopens });
+        self.phase = Phase::Open(Opening { since, until, period, reopens, held_until: Now::ZERO });
         self.closed_since = None;
         self.forget_evidence();
         BreakerChange::Opened { from, until, reopens, cause }

@@ -184,6 +184,19 @@ impl Core {
         true
     }
 
+    /// An operator holds a backend's breaker open until a moment, when it is half-open as after any
+    /// opening; [`Core::reset`] ends it. Whether there is such a backend.
+    pub fn hold(&self, now: Now, id: &str, until: Now, notes: &mut Notes) -> bool {
+        let Some(backend) = self.backend(id) else { return false };
+        let change = backend.health.cell.with(|guarded| {
+            let breaker = guarded.breaker.hold(now, until);
+            let generation = guarded.breaker.gate().generation;
+            Change::Breaker { breaker, generation, evidence: None, status: None }
+        });
+        notes.tell(now, &backend.id, Scope::Backend, Some(change));
+        true
+    }
+
     /// An operator declares a backend healthy: its breaker closes, its windows and exclusions end.
     /// Whether there is such a backend.
     pub fn reset(&self, now: Now, id: &str, notes: &mut Notes) -> bool {

@@ -64,6 +64,8 @@ pub enum Reason {
     Mark(MarkReason),
     /// Its own breaker is open.
     BreakerOpen,
+    /// An operator holds its breaker open.
+    Held,
     /// Its endpoint's breaker is open.
     EndpointOpen,
 }
@@ -105,7 +107,8 @@ impl BackendSnapshot {
         let reason = if let Some(standing) = exclusion {
             Some(Reason::Mark(standing.reason))
         } else if own.state(now) == State::Open {
-            Some(Reason::BreakerOpen)
+            let is_held = backend.health.cell.with(|guarded| guarded.breaker.is_held(now));
+            Some(if is_held { Reason::Held } else { Reason::BreakerOpen })
         } else if endpoint_state == State::Open {
             Some(Reason::EndpointOpen)
         } else {

@@ -203,6 +203,7 @@ fn open_words(cause: &OpenCause, evidence: &str) -> (&'static str, String) {
         }
         OpenCause::TrialFailed => ("trial_failed", format!("a trial failed: {evidence}")),
         OpenCause::ProbeFailed => ("probe_failed", "a probe failed".to_owned()),
+        OpenCause::Held => ("held", "an operator holds it open".to_owned()),
     }
 }
 

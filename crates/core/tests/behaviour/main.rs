@@ -10,6 +10,7 @@ mod breaker;
 mod choosing;
 mod failover;
 mod keys;
+mod operator;
 mod outcomes;
 mod plain_cache;
 mod probes;

@@ -1,8 +1,9 @@
 //! What an operator may change: the config, and for a while a backend.
 //!
 //! Rules kept here:
-//! - What an operator does is logged with its reason, and ends by itself: a drained backend comes
-//!   back after its `ttl`.
+//! - What an operator does is logged with its reason, and ends by itself: after its `ttl` a drained
+//!   backend is back, and a breaker that was held open is half-open. A drained backend is asked for
+//!   nothing; one that is held open is still a last resort.
 //! - A config that is not sound changes nothing; the answer says what is wrong and where.
 
 use std::rc::Rc;
@@ -104,8 +105,8 @@ pub(super) async fn backend(
             live.core.switch_off(now, id, None, notes) && live.core.reset(now, id, notes)
         }),
         Deed::Hold => {
-            let message = "holding a breaker open is not built yet: `drain` keeps requests away";
-            return error(StatusCode::NOT_IMPLEMENTED, message);
+            answer["until_unix_ms"] = gateway.clock.unix_ms_of(until).into();
+            worker.with_notes(|notes| live.core.hold(now, id, until, notes))
         }
         Deed::Probe => match target(&live, id) {
             None => false,

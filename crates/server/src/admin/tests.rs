@@ -223,6 +223,29 @@ async fn a_drained_backend_gets_no_traffic_until_it_is_reset() {
 }
 
 #[tokio::test]
+async fn a_backend_that_is_held_open_gets_no_traffic_until_it_is_reset() {
+    let admin = admin(TWO_PROVIDERS, "127.0.0.1:8701");
+    let shown = async |admin: &Rc<Admin>| {
+        let shown = ask(admin, "GET /api/snapshot", None, "").await.json();
+        let backends = shown["backends"].as_array().expect("backends").clone();
+        let backend = backends.into_iter().find(|it| it["id"] == "one/small").expect("it is there");
+        (shown["routes"][0]["resolves_to"][0].clone(), backend["reason"].clone())
+    };
+    let token = Some(ADMIN_CANARY);
+    let hold = "POST /api/backends/one%2Fsmall/hold";
+    let done = ask(&admin, hold, token, r#"{"reason": "odd answers", "ttl": "5m"}"#).await;
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert!(done.json()["until_unix_ms"].is_u64(), "{}", done.body);
+    assert_eq!(shown(&admin).await, ("two/large".into(), "held".into()));
+    let done = ask(&admin, "POST /api/backends/one%2Fsmall/reset", token, "").await;
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert_eq!(shown(&admin).await, ("one/small".into(), serde_json::Value::Null));
+    assert_eq!(ask(&admin, "POST /api/backends/nobody/hold", token, "").await.status, 404);
+    let odd = ask(&admin, hold, token, r#"{"ttl": "soon"}"#).await;
+    assert_eq!(odd.status, 400, "{}", odd.body);
+}
+
+#[tokio::test]
 async fn a_probe_by_hand_tells_how_it_ended() {
     let yaml = "admin: {token: env:ADMIN}\nproviders: {p: {api: fake}}\n\
                 routes: {r: {tiers: [[p/m]]}}\n";

@@ -131,6 +131,7 @@ const fn reason_word(reason: Reason) -> &'static str {
     match reason {
         Reason::Mark(mark) => mark.word(),
         Reason::BreakerOpen => "breaker_open",
+        Reason::Held => "held",
         Reason::EndpointOpen => "endpoint_open",
     }
 }

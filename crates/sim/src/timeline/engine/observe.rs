@@ -188,5 +188,6 @@ pub(in crate::timeline) fn why(transition: &Transition) -> String {
         OpenCause::FailureRatio { failed, samples } => format!("{failed} of {samples} failed"),
         OpenCause::TrialFailed => format!("trial failed ({what})"),
         OpenCause::ProbeFailed => "probe failed".to_owned(),
+        OpenCause::Held => "held open".to_owned(),
     }
 }
