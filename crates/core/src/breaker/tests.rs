@@ -115,10 +115,11 @@ impl World {
         words.push(u64::from(breaker.consecutive_failures.min(2)));
         match breaker.phase {
             Phase::Closed => words.push(0),
-            Phase::Open(Opening { since, until, period, reopens }) => {
+            Phase::Open(Opening { since, until, period, reopens, held_until }) => {
                 let turn_over = breaker.settings.open_max.0 + period.0;
                 let age = self.now.since(since).0.min(turn_over);
                 words.extend([1, age, ahead(until), period.0, u64::from(reopens.min(1))]);
+                words.push(ahead(held_until));
             }
         }
         let hold = breaker.settings.promotion_hold.0;
