@@ -118,7 +118,7 @@ async fn events(talk: &Conversation, call: u64, mut stream: EventStream) -> Resu
                 return Err(failure::broken());
             }
             match take_up(talk, resume).await? {
-                TakenUp::Stream(stream) => break stream,
+                TakenUp::Stream(stream) => break *stream,
                 TakenUp::NotNow(same) => resume = same,
             }
             fruitless += 1;
@@ -139,7 +139,7 @@ async fn follow(talk: &Conversation, call: u64, stream: &mut EventStream) -> Res
 
 /// What came of asking for the rest of a stream.
 enum TakenUp {
-    Stream(EventStream),
+    Stream(Box<EventStream>),
     NotNow(Resume),
 }
 
@@ -154,7 +154,7 @@ async fn take_up(talk: &Conversation, resume: Resume) -> Result<TakenUp, Failure
     };
     let (head, body) = response.into_parts();
     if head.status.is_success() && kind_of(&head.headers) == Kind::Events {
-        return Ok(TakenUp::Stream(EventStream::new(body, resume)));
+        return Ok(TakenUp::Stream(Box::new(EventStream::new(body, resume))));
     }
     if head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS {
         return Ok(TakenUp::NotNow(resume));

@@ -33,7 +33,7 @@ const TOLD_MAX: Duration = Duration::from_secs(300);
 
 /// What came of asking for the stream.
 enum Asked {
-    Stream(EventStream),
+    Stream(Box<EventStream>),
     /// There is none.
     Never,
     NotNow,
@@ -72,7 +72,7 @@ async fn ask(talk: &Conversation, resume: Resume, was_open: bool) -> Asked {
     let Ok(response) = talk.send(Line::Listening, get).await else { return Asked::NotNow };
     let (head, body) = response.into_parts();
     if head.status.is_success() && call::kind_of(&head.headers) == Kind::Events {
-        return Asked::Stream(EventStream::new(body, resume));
+        return Asked::Stream(Box::new(EventStream::new(body, resume)));
     }
     if was_open {
         let (failure, _) = call::refusal(talk, &head, body, had_session).await;
