@@ -70,6 +70,12 @@ pub(crate) async fn answer(
         return fail(OwnErrorKind::InvalidApiKey, "this key is not known here");
     };
     if path == mcp::PATH {
+        if inbound::passed(&head.headers, &worker.gateway.mark).is_none() {
+            return fail(
+                OwnErrorKind::LoopDetected,
+                "this request has been here before: a server's url leads back to this gateway",
+            );
+        }
         let limit = live.file.limits.body.0;
         return worker.gateway.door.answer((head.method, &head.headers), body, caller, limit).await;
     }

@@ -510,13 +510,13 @@ impl Client {
 
     /// Ends the session: new calls are refused, those under way may finish for a while.
     pub(crate) async fn end(&self) {
-        for link in self.end_links().await {
+        for link in self.end_links(DRAIN).await {
             link.close().await;
         }
     }
 
     /// Ends the session, and leaves it to the caller to close its links in good order.
-    pub(crate) async fn end_links(&self) -> Vec<Rc<Link>> {
+    pub(crate) async fn end_links(&self, drain: Duration) -> Vec<Rc<Link>> {
         if self.is_over.replace(true) {
             return Vec::new();
         }
@@ -532,7 +532,8 @@ impl Client {
         };
         // Keepalives end before anything else does.
         self.links().iter().for_each(|(_, link)| link.rest());
-        drop(tokio::time::timeout(DRAIN, drained).await);
+        self.streams.end_standing();
+        drop(tokio::time::timeout(drain, drained).await);
         self.session.borrow_mut().close();
         drop(self.calls.take());
         drop(self.telling.take());

@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::value::RawValue;
@@ -32,6 +33,7 @@ use super::{
     ground::Ground,
     hello::{Hello, Profile, own_info},
     keeper,
+    link::{Link, Owner},
     server::Server,
 };
 use crate::{
@@ -39,6 +41,9 @@ use crate::{
     live::Live,
     task::{self, Owned},
 };
+
+/// At the end of the gateway its own drain decides how long calls may go on.
+const SHUTDOWN: Duration = Duration::from_secs(3600);
 
 /// Servers, sessions, catalogues.
 pub(crate) struct Hub {
@@ -91,10 +96,10 @@ impl Hub {
             let kept = before.iter().position(is_it).and_then(|at| before[at].take());
             servers.push(kept.unwrap_or_else(|| {
                 let server = Server::new(&self.ground, name, file, mcp);
-                let keeper = task::spawn_owned(
-                    "mcp keeper",
-                    keeper::run(Rc::clone(&server), Rc::clone(&self.ground)),
-                );
+                let home = Link::new(&self.ground, &server, Hello::own(), Owner::Gateway);
+                *server.home.borrow_mut() = Some(Rc::clone(&home));
+                let keeper = keeper::run(Rc::clone(&server), Rc::clone(&self.ground), home);
+                let keeper = task::spawn_owned("mcp keeper", keeper);
                 Kept { server, _keeper: keeper }
             }));
         }
@@ -241,7 +246,7 @@ impl Hub {
         let mut ending = tokio::task::JoinSet::new();
         for client in clients.into_values() {
             ending.spawn_local(async move {
-                let links = client.end_links().await;
+                let links = client.end_links(SHUTDOWN).await;
                 for link in links {
                     link.close().await;
                 }

@@ -4,7 +4,7 @@
 //! Rules kept here:
 //! - Real traffic postpones it; it never delays a call, since calls do not know of it.
 //! - It ends at once with its link, also while an answer is being waited for: the task is dropped.
-//! - Only a client's own link is kept alive; the gateway's own is probed.
+//! - Only a link that clients use is kept alive; the gateway's own is probed.
 
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -36,7 +36,8 @@ impl Link {
     pub(crate) fn keep_alive(&self) {
         let file = &self.server.file().keepalive;
         let is_off = file.method == Some(KeepaliveMethod::None);
-        if is_off || !matches!(self.owner, Owner::Client(_)) || self.keepalive.borrow().is_some() {
+        let is_used = matches!(self.owner, Owner::Client(_)) || self.server.is_shared_child();
+        if is_off || !is_used || self.keepalive.borrow().is_some() {
             return;
         }
         let schedule = Keepalive::new(settings(file), self.ground.now(), rng::draw());

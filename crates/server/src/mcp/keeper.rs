@@ -22,25 +22,17 @@ use tidegate_mcp::{
     session::Contact,
 };
 
-use super::{
-    conversation::Reply,
-    ground::Ground,
-    hello::Hello,
-    link::{Link, Owner},
-    server::Server,
-};
+use super::{conversation::Reply, ground::Ground, link::Link, server::Server};
 use crate::{metrics::ProbeResult, rng};
 
 /// How late a change may be noticed.
 const LOOK_EVERY: Millis = Millis(250);
 
 /// Keeps an eye on a server until it is dropped.
-pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>) {
+pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) {
     if !server.is_usable() {
         return;
     }
-    let home = Link::new(&ground, &server, Hello::own(), Owner::Gateway);
-    *server.home.borrow_mut() = Some(Rc::clone(&home));
     let live = ground.live();
     let layers = [live.file.health.probe.as_ref(), server.file().health.probe.as_ref()];
     let layers: Vec<&ProbeFile> = layers.into_iter().flatten().collect();
@@ -56,6 +48,7 @@ pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>) {
         learn(&server, &ground, is_there);
         clock.ended();
     }
+    home.keep_alive();
     if server.is_own_child() {
         home.close().await;
         server.home.borrow_mut().take();

@@ -102,6 +102,11 @@ impl Streams {
         stream.remembers(event + 1).then(|| stream.attach(event + 1))
     }
 
+    /// Ends the stream that belongs to no call.
+    pub(crate) fn end_standing(&self) {
+        self.standing().end();
+    }
+
     /// Ends every stream, at once.
     pub(crate) fn close(&self) {
         for stream in self.all.borrow().values() {
