@@ -13,16 +13,16 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Echoes lines and starts relatives. Arguments: `stubborn` ignores TERM and the end of input,
+/// Echoes lines and starts relatives, which end by themselves should a test leave them. Arguments: `stubborn` ignores TERM and the end of input,
 /// `deaf` does not read it, `short` ends by itself with code 3.
 const PROGRAM: &str = r#"
 import os, signal, subprocess, sys
 mood = sys.argv[1]
 if mood in ("stubborn", "deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(["sleep", "1000"])
-moved = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-daemon = subprocess.run(["sh", "-c", "sleep 1000 >/dev/null & echo $!"], stdout=subprocess.PIPE,
+child = subprocess.Popen(["sleep", "60"])
+moved = subprocess.Popen(["sleep", "60"], start_new_session=True)
+daemon = subprocess.run(["sh", "-c", "sleep 60 >/dev/null & echo $!"], stdout=subprocess.PIPE,
                         start_new_session=True, text=True).stdout.strip()
 print(os.getpid(), child.pid, moved.pid, daemon, flush=True)
 if mood == "short":

@@ -365,7 +365,7 @@ fn a_program_that_does_not_read_ends_its_conversation_and_what_was_queued_was_no
 const STUBBORN: &str = "
 import os, signal, subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(['sleep', '1000'])
+child = subprocess.Popen(['sleep', '60'])
 print([os.getpid(), child.pid])
 while True: signal.pause()
 ";
