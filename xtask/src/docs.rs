@@ -28,6 +28,7 @@ const GENERATORS: &[Generator] = &[
         path: "docs/sim-trace.schema.json",
         text: tidegate_sim::sequence::trace::schema_text,
     },
+    Generator { path: "docs/sim-mcp.schema.json", text: tidegate_sim::mcp::trace::schema_text },
 ];
 
 /// Writes every generated file whose text changed.

@@ -230,10 +230,15 @@ impl Auditor {
         }
     }
 
-    /// The run is over and nothing is in flight: books and core must agree.
+    /// The run is over and nothing is in flight: books and core must agree about every backend
+    /// that the auditor follows.
     pub fn at_end(&mut self, now: Now, core: &Core) {
         let snapshot = core.snapshot(now);
-        for (index, backend) in snapshot.backends.iter().enumerate() {
+        for backend in &snapshot.backends {
+            let is_it = |shadow: &Shadow| shadow.id == backend.id;
+            let Some(index) = self.shadows[..self.backends].iter().position(is_it) else {
+                continue;
+            };
             let expected = self.shadows[index].in_flight;
             if backend.in_flight != expected || expected != 0 {
                 let (id, found) = (backend.id.clone(), backend.in_flight);

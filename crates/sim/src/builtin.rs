@@ -37,9 +37,15 @@ static TIMELINES: &[Builtin] = examples!("timeline":
     "long-soak", "least-latency", "least-busy", "weighted", "round-robin",
 );
 
+/// The MCP scenarios, in the order they are listed.
+static MCP: &[Builtin] = examples!("mcp":
+    "unhealthy-at-open", "recovered-at-open", "crash-mid-session", "keepalive-disable",
+    "session-lost",
+);
+
 /// Every example, in the order they are listed.
 pub fn all() -> impl Iterator<Item = &'static Builtin> + Clone {
-    SEQUENCES.iter().chain(TIMELINES)
+    SEQUENCES.iter().chain(TIMELINES).chain(MCP)
 }
 
 /// The example of this name.

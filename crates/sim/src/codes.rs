@@ -1,17 +1,16 @@
 //! The codes of problems that only scenario files can have, with their pages.
 //!
-//! Codes of form 1 and of all forms start at TG100, those of form 2 at TG150. What any YAML file
-//! can have (unknown keys, wrong types, bad durations) has the codes of the config crate, and so
-//! have settings that make no sense.
+//! Codes of form 1 and of all forms start at TG100, those of form 2 at TG150, those of form 3 at
+//! TG180. What any YAML file can have (unknown keys, wrong types, bad durations) has the codes of
+//! the config crate, and so have settings that make no sense.
 
 use tidegate_config::codes::Code;
 
-use crate::timeline::codes as timeline;
+use crate::{mcp::codes as mcp, timeline::codes as timeline};
 
-/// Those of this module and of timelines, in order.
+/// Those of all forms, in order.
 pub static ALL: &[&Code] = &[
     &UNKNOWN_FORM,
-    &FORM_NOT_BUILT,
     &DUPLICATE_SERVICE,
     &UNKNOWN_SERVICE,
     &EMPTY_LIST,
@@ -27,6 +26,10 @@ pub static ALL: &[&Code] = &[
     &timeline::TOO_LONG,
     &timeline::BAD_TIERS,
     &timeline::UNUSABLE_CONFIG,
+    &mcp::UNKNOWN_SERVER,
+    &mcp::UNKNOWN_SESSION,
+    &mcp::UNKNOWN_TOOL,
+    &mcp::BAD_STEP,
 ];
 
 /// The file has the keys of none of the forms.
@@ -36,14 +39,6 @@ pub static UNKNOWN_FORM: Code = Code {
     text: "A scenario file has one of three forms, told by its keys: a sequence of requests has \
            `services` and `program`, a timeline of traffic has `backends` and `traffic`, an MCP \
            scenario has `servers` and `program`. `tidegate help scenarios` shows each.",
-};
-
-/// A form that this version cannot run.
-pub static FORM_NOT_BUILT: Code = Code {
-    id: "TG101",
-    title: "a form of scenario that this version cannot run",
-    text: "The file is an MCP scenario (`servers` and `program`). This version runs sequences of \
-           requests and timelines of traffic only.",
 };
 
 /// A service stands twice.
@@ -66,8 +61,8 @@ pub static UNKNOWN_SERVICE: Code = Code {
 pub static EMPTY_LIST: Code = Code {
     id: "TG104",
     title: "a list that must not be empty",
-    text: "A scenario needs at least one service, and a fault script at least one step. A service \
-           without an entry under `faults` always answers 200.",
+    text: "A scenario needs at least one service or server, and a fault script at least one step. \
+           A service without an entry under `faults` always answers 200.",
 };
 
 /// A status that no backend can give.
@@ -115,8 +110,9 @@ pub static TWO_NAMES: Code = Code {
 pub static TOO_MUCH_WORK: Code = Code {
     id: "TG110",
     title: "the scenario is too large",
-    text: "The trace of a sequence holds the state of every service after every request, and is \
-           bounded. A question about load is better asked with a timeline of traffic.",
+    text: "A trace holds the state of every service or server after every step, and is bounded; so \
+           are the keepalives that an MCP scenario can play. A question about load is better asked \
+           with a timeline of traffic.",
 };
 
 /// A name that is empty.

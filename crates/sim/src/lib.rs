@@ -9,6 +9,7 @@
 //!   rendering); [`builtin`] holds the examples that come with the binary.
 //! - [`sequence`], form 1: a short program of requests and advances, judged step by step.
 //! - [`timeline`], form 2: traffic over time, judged by numbers.
+//! - [`mcp`], form 3: sessions of MCP clients, and servers that die, hang and forget.
 //! - [`audit`]: the invariants, checked after every step; [`lanes`]: time drawn as lanes.
 //! - [`seeds`]: many seeds of one scenario at once.
 //! - [`rng`]: the one place that makes random draws, from a seed.
@@ -22,6 +23,7 @@ pub mod audit;
 pub mod builtin;
 pub mod codes;
 pub mod lanes;
+pub mod mcp;
 pub mod rng;
 pub mod scenario;
 pub mod seeds;

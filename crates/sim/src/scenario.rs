@@ -1,9 +1,8 @@
 //! A scenario, whatever its form: loading, running, and what every report has.
 //!
 //! The form is told by the file's top-level keys: `services` is form 1 (a sequence of requests),
-//! `backends` form 2 (a timeline of traffic), `servers` with `program` form 3 (MCP sessions, which
-//! this version cannot run). A form is a module with the same few functions, and this file only
-//! passes on.
+//! `backends` form 2 (a timeline of traffic), `servers` with `program` form 3 (MCP sessions). A form
+//! is a module with the same few functions, and this file only passes on.
 //!
 //! Rules kept here:
 //! - A scenario is returned only if its file has no error; warnings do not stop it.
@@ -20,6 +19,7 @@ use tidegate_core::time::Now;
 
 use crate::{
     codes,
+    mcp::{Mcp, McpReport},
     sequence::{Sequence, SequenceReport},
     timeline::{Timeline, TimelineReport},
 };
@@ -31,6 +31,8 @@ pub enum Scenario {
     Sequence(Box<Sequence>),
     /// Form 2: a timeline of traffic.
     Timeline(Box<Timeline>),
+    /// Form 3: MCP sessions.
+    Mcp(Box<Mcp>),
 }
 
 /// What a run of a scenario gave.
@@ -40,6 +42,8 @@ pub enum Report {
     Sequence(Box<SequenceReport>),
     /// Of form 2.
     Timeline(Box<TimelineReport>),
+    /// Of form 3.
+    Mcp(Box<McpReport>),
 }
 
 /// Where a scenario comes from, for its default name and its replay line.
@@ -136,12 +140,8 @@ fn read(
         return (timeline.map(|it| Scenario::Timeline(Box::new(it))), problems);
     }
     if has("servers") && has("program") {
-        let message = "MCP scenarios (`servers` and `program`) are not supported by this version";
-        let diagnostic = Diagnostic::error(&codes::FORM_NOT_BUILT, message)
-            .at_key(document, &KeyPath::from("servers"))
-            .label("this makes it an MCP scenario")
-            .help("sequences (`services`) and timelines (`backends`) can be run");
-        return (None, vec![diagnostic]);
+        let (mcp, problems) = Mcp::read(document, source, origin);
+        return (mcp.map(|it| Scenario::Mcp(Box::new(it))), problems);
     }
     let diagnostic =
         Diagnostic::error(&codes::UNKNOWN_FORM, "this is not a scenario of a known form")
@@ -159,6 +159,7 @@ impl Scenario {
         match self {
             Self::Sequence(sequence) => sequence.name(),
             Self::Timeline(timeline) => timeline.name(),
+            Self::Mcp(mcp) => mcp.name(),
         }
     }
 
@@ -168,6 +169,7 @@ impl Scenario {
         match self {
             Self::Sequence(sequence) => sequence.about(),
             Self::Timeline(timeline) => timeline.about(),
+            Self::Mcp(mcp) => mcp.about(),
         }
     }
 
@@ -177,6 +179,7 @@ impl Scenario {
         match self {
             Self::Sequence(sequence) => Report::Sequence(Box::new(sequence.run(seed))),
             Self::Timeline(timeline) => Report::Timeline(Box::new(timeline.run(seed))),
+            Self::Mcp(mcp) => Report::Mcp(Box::new(mcp.run(seed))),
         }
     }
 }
@@ -188,6 +191,7 @@ impl Report {
         match self {
             Self::Sequence(report) => report.failures(),
             Self::Timeline(report) => report.failures(),
+            Self::Mcp(report) => report.failures(),
         }
     }
 
@@ -197,6 +201,7 @@ impl Report {
         match self {
             Self::Sequence(report) => report.replay().to_owned(),
             Self::Timeline(report) => report.replay(),
+            Self::Mcp(report) => report.replay().to_owned(),
         }
     }
 
@@ -206,6 +211,7 @@ impl Report {
         match self {
             Self::Sequence(report) => report.render(options),
             Self::Timeline(report) => report.render(options),
+            Self::Mcp(report) => report.render(options),
         }
     }
 
@@ -215,6 +221,7 @@ impl Report {
         match self {
             Self::Sequence(report) => report.to_json(),
             Self::Timeline(report) => report.to_json(),
+            Self::Mcp(report) => report.to_json(),
         }
     }
 }
@@ -267,15 +274,6 @@ mod tests {
         for text in ["", "a: 1\n", "program: []\n", "servers: {}\n"] {
             assert_eq!(problems(text), ["TG100 this is not a scenario of a known form"], "{text}");
         }
-    }
-
-    #[test]
-    fn an_mcp_scenario_is_refused_by_name() {
-        let found = problems("servers: {a: {tools: [x]}}\nprogram: [{open: s1}]\n");
-        assert_eq!(
-            found,
-            ["TG101 MCP scenarios (`servers` and `program`) are not supported by this version"]
-        );
     }
 
     #[test]

@@ -15,7 +15,7 @@
 
 mod check;
 mod file;
-mod glyphs;
+pub(crate) mod glyphs;
 mod graph;
 mod judge;
 mod resolve;

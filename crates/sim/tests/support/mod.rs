@@ -17,6 +17,6 @@ pub fn sound(text: &str) -> Scenario {
 pub fn run(text: &str, seed: u64) -> SequenceReport {
     match sound(text).run(seed) {
         Report::Sequence(report) => *report,
-        Report::Timeline(_) => panic!("not a sequence: {text}"),
+        Report::Timeline(_) | Report::Mcp(_) => panic!("not a sequence: {text}"),
     }
 }

@@ -35,8 +35,10 @@ pub(super) fn gather(args: &SimArgs, printer: &Printer) -> Result<Vec<Scenario>,
 
 /// Timelines with the routes and health settings of a config.
 fn recast(scenarios: Vec<Scenario>, path: &Path, printer: &Printer) -> Result<Vec<Scenario>, Exit> {
-    if scenarios.iter().any(|it| matches!(it, Scenario::Sequence(_))) {
-        printer.error("`--config` is for timelines: a sequence has its services in its own file");
+    if scenarios.iter().any(|it| !matches!(it, Scenario::Timeline(_))) {
+        printer.error(
+            "`--config` is for timelines: other scenarios name who is asked in their own file",
+        );
         printer.hint("`tidegate sim brownout -c FILE` runs a timeline with a config");
         return Err(Exit::Usage);
     }
@@ -58,7 +60,7 @@ fn recast(scenarios: Vec<Scenario>, path: &Path, printer: &Printer) -> Result<Ve
             let cast = timeline.with_config(source.name(), &config);
             cast.map(|timeline| Scenario::Timeline(Box::new(timeline)))
         }
-        Scenario::Sequence(_) => Ok(scenario),
+        Scenario::Sequence(_) | Scenario::Mcp(_) => Ok(scenario),
     };
     let cast: Result<Vec<Scenario>, String> = scenarios.into_iter().map(cast).collect();
     cast.map_err(|message| {

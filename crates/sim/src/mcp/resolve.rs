@@ -1,0 +1,114 @@
+//! From a sound file to what it means: nothing is optional any more.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use tidegate_config::file::{
+    HealthFile, KeepaliveFile, KeepaliveMethod, Naming as NamingWord, Visibility as VisibilityWord,
+};
+use tidegate_mcp::{
+    keepalive::{KeepaliveSettings, Method},
+    names::Naming,
+    session::{Visibility, Waits},
+};
+
+use super::{
+    Action, Deed, Mcp, ServerPlan, Step,
+    file::{McpFile, ServerFile, StepFile},
+};
+use crate::scenario::Origin;
+
+/// The meaning of a file in which `check` found no error.
+pub(super) fn resolve(file: McpFile, origin: &Origin) -> Mcp {
+    let health = &file.health;
+    let program = file.program.into_iter().filter_map(|it| step(it, health)).collect();
+    Mcp {
+        origin: origin.clone(),
+        name: file.scenario.unwrap_or_else(|| origin.stem()),
+        about: file.about.unwrap_or_default(),
+        visibility: match file.visibility {
+            VisibilityWord::Session => Visibility::Session,
+            VisibilityWord::Live => Visibility::Live,
+        },
+        naming: naming(file.naming),
+        waits: Waits {
+            known: file.connect_wait.millis(),
+            unknown: file.connect_timeout.millis(),
+            child: file.call_timeout.millis(),
+            ..Waits::default()
+        },
+        servers: servers(&file.servers, health),
+        program,
+        expect: file.expect,
+    }
+}
+
+/// The strategy that a file names.
+pub(super) const fn naming(word: NamingWord) -> Naming {
+    match word {
+        NamingWord::Prefix => Naming::Prefix,
+        NamingWord::Priority => Naming::Priority,
+        NamingWord::Manual => Naming::Manual,
+    }
+}
+
+fn servers(servers: &IndexMap<String, ServerFile>, health: &HealthFile) -> Vec<ServerPlan> {
+    let plan = |(name, file): (&String, &ServerFile)| ServerPlan {
+        name: name.as_str().into(),
+        tools: file.tools.clone(),
+        repeatable: file.idempotent.iter().chain(&file.read_only).cloned().collect(),
+        keepalive: keepalive(&file.keepalive),
+        health: HealthFile::resolve(&[health, &file.health]),
+    };
+    servers.iter().map(plan).collect()
+}
+
+fn keepalive(file: &KeepaliveFile) -> KeepaliveSettings {
+    KeepaliveSettings {
+        method: match file.method {
+            None | Some(KeepaliveMethod::Ping) => Method::Ping,
+            Some(KeepaliveMethod::Tool) => Method::Tool,
+            Some(KeepaliveMethod::None) => Method::None,
+        },
+        every: file.every.millis(),
+        jitter: file.jitter.fraction(),
+        timeout: file.timeout.millis(),
+        failures: file.failures,
+        quiet: file.quiet.millis(),
+    }
+}
+
+/// A step with exactly one action: others were reported.
+fn step(file: StepFile, health: &HealthFile) -> Option<Step> {
+    let after = file.after;
+    let deed =
+        |server: String, deed| Action::Deed { server: server.into(), deed, after: after.clone() };
+    let actions = [
+        file.open.map(|session| Action::Open { session }),
+        file.call.map(|it| Action::Call {
+            session: it.session,
+            tool: it.tool,
+            at_once: it.at_once,
+        }),
+        file.list.map(|session| Action::List { session }),
+        file.find.map(|it| Action::Find { session: it.session, query: it.query }),
+        file.close.map(|session| Action::Close { session }),
+        file.advance.map(Action::Advance),
+        file.crash.map(|server| deed(server, Deed::Crash)),
+        file.hang.map(|server| deed(server, Deed::Hang)),
+        file.lose_session.map(|server| deed(server, Deed::LoseSession)),
+        file.slow.map(|it| deed(it.server, Deed::Slow(it.by.millis()))),
+        file.tools.map(|it| deed(it.server, Deed::Tools(it.list))),
+        file.heal.map(|server| deed(server, Deed::Heal)),
+        file.reload.map(|it| Action::Reload(it.servers.map(|it| servers(&it, health)))),
+    ];
+    let action = actions.into_iter().flatten().next()?;
+    Some(Step { action, expect: file.expect.unwrap_or_default() })
+}
+
+impl ServerPlan {
+    /// Whether it is the server of this name.
+    pub(super) fn is(&self, name: &Arc<str>) -> bool {
+        self.name == *name
+    }
+}

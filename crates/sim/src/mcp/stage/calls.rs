@@ -1,0 +1,296 @@
+//! Calls: the production machine, driven by the world's answers.
+
+use std::sync::Arc;
+
+use tidegate_core::{
+    outcome::OutcomeKind,
+    time::{Millis, Now},
+    transition::Notes,
+};
+use tidegate_mcp::{
+    call::{Call, Code, Do, End, Errand, Unavailable},
+    cause::Cause,
+    health::Reply,
+    keepalive::Reason,
+    link::{Generation, Link},
+    session::{Entry as SessionEntry, Known},
+};
+
+use super::{CallId, Event, LineId, Stage, audit::Entry};
+use crate::mcp::{
+    trace::{CallTrace, ErrorWord},
+    world::Mode,
+};
+
+/// Why a call was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A client called a tool.
+    Tool,
+    /// A session opens, or takes a server in.
+    Open,
+    /// An idle connection was lost.
+    Keepalive,
+}
+
+/// A call under way.
+pub(super) struct Running {
+    call: Call,
+    pub(super) line: LineId,
+    server: usize,
+    purpose: Purpose,
+    began: Now,
+    /// How often it reached the server.
+    delivered: u32,
+    books: Option<Entry>,
+}
+
+impl Stage<'_> {
+    /// The step `call`: so many calls of one tool at once, until all have ended.
+    pub(super) fn call(&mut self, session: &str, tool: &str, at_once: u32) -> Vec<CallTrace> {
+        let began = self.now;
+        self.look(session);
+        let Some(offered) = self.catalogue.tool(tool).cloned() else {
+            self.shown(session);
+            let unknown = CallTrace {
+                server: None,
+                error: Some(ErrorWord::UnknownTool),
+                cause: None,
+                retry_after_ms: None,
+                delivered: 0,
+                took_ms: 0,
+            };
+            return vec![unknown; at_once as usize];
+        };
+        let server = offered.server;
+        if let Err(cause) = self.enter(session, server, began) {
+            let name = self.servers[server].name();
+            let took = self.now.since(began);
+            return vec![refusal(name, cause, took); at_once as usize];
+        }
+        let Some(line) = self.clients.get(session).map(|it| it.lines[server]) else {
+            return Vec::new();
+        };
+        let errand = if offered.hints.may_replay() { Errand::Repeatable } else { Errand::Once };
+        let calls: Vec<CallId> =
+            (0..at_once).map(|_| self.begin(line, errand, Purpose::Tool)).collect();
+        while calls.iter().any(|it| self.calls.contains_key(it)) && self.play_next(Now::NEVER) {}
+        calls.iter().filter_map(|it| self.ended.remove(it)).collect()
+    }
+
+    /// Waits, as long as the session may, until a call can go to a server.
+    fn enter(&mut self, session: &str, server: usize, began: Now) -> Result<(), Cause> {
+        let entry = loop {
+            let known = self.known(server);
+            let Some(client) = self.clients.get(session) else { return Err(Cause::Closing) };
+            match client.session.entry(self.now, began, server, known) {
+                SessionEntry::Wait(until) => self.play_or_wait(until),
+                SessionEntry::Go => break Ok(()),
+                SessionEntry::Refused(cause) => break Err(cause),
+            }
+        };
+        self.shown(session);
+        entry
+    }
+
+    /// The next thing that happens up to a moment, or the moment itself.
+    pub(super) fn play_or_wait(&mut self, until: Now) {
+        if !self.play_next(until) {
+            self.now = self.now.max(until);
+        }
+    }
+
+    pub(super) fn known(&self, server: usize) -> Known {
+        let it = &self.servers[server];
+        Known { contact: it.contact, has_catalogue: it.listing.is_some() }
+    }
+
+    /// Begins a call on a connection.
+    pub(super) fn begin(&mut self, line: LineId, errand: Errand, purpose: Purpose) -> CallId {
+        let id = self.next_number();
+        let Some(server) = self.server_of(line) else { return id };
+        let limit = match purpose {
+            Purpose::Tool => self.scenario.waits.child,
+            Purpose::Open | Purpose::Keepalive => self.scenario.waits.unknown,
+        };
+        let mut call = Call::new(&self.servers[server].plan.name, errand, self.now, limit);
+        let draw = self.rng.draw();
+        let Some(it) = self.lines.get_mut(&line) else { return id };
+        self.notes.transitions.clear();
+        let next = call.begin(&self.core, &mut it.link, self.now, draw, &mut self.notes);
+        let books = self.audit_begin(server, &call);
+        self.put(call.deadline(), Event::CallDeadline(id));
+        let (began, delivered) = (self.now, 0);
+        self.calls.insert(id, Running { call, line, server, purpose, began, delivered, books });
+        self.drive(id, next);
+        id
+    }
+
+    /// Tells a call something, closes its books if its permit has ended, and does what it says.
+    pub(super) fn with_call(
+        &mut self,
+        id: CallId,
+        news: impl FnOnce(&mut Call, &mut Link, Now, &mut Notes) -> Do,
+    ) {
+        let Some(running) = self.calls.get_mut(&id) else { return };
+        let Some(line) = self.lines.get_mut(&running.line) else { return };
+        self.notes.transitions.clear();
+        let next = news(&mut running.call, &mut line.link, self.now, &mut self.notes);
+        let (server, told) = (running.server, running.call.reported());
+        let has_ended = running.call.ticket().is_none();
+        if let Some(entry) = running.books.take_if(|_| has_ended) {
+            self.audit_end_of(server, entry, told);
+        }
+        self.drive(id, next);
+    }
+
+    fn drive(&mut self, id: CallId, next: Do) {
+        match next {
+            Do::Connect(generation) => {
+                if let Some(line) = self.calls.get(&id).map(|it| it.line) {
+                    self.connect(line, generation);
+                }
+            }
+            Do::Send(generation) => self.send(id, generation),
+            Do::End(end) => self.finish(id, end),
+            Do::Wait(_) | Do::Nothing => {}
+        }
+    }
+
+    /// A request goes out; what becomes of it is the server's business.
+    fn send(&mut self, id: CallId, generation: Generation) {
+        let Some(running) = self.calls.get_mut(&id) else { return };
+        let (line, server) = (running.line, running.server);
+        self.audit_reach(line);
+        self.keepalive_postponed(line);
+        let Some(it) = self.lines.get(&line) else { return };
+        let world = &mut self.servers[server].world;
+        let (incarnation, at) = (world.incarnation, self.now.after(world.delay));
+        let mut reply = Reply::Ended(OutcomeKind::Success);
+        if world.mode == Mode::Up && it.epoch != world.epoch {
+            reply = Reply::SessionLost;
+        } else if let Some(running) = self.calls.get_mut(&id) {
+            world.requests += 1;
+            running.delivered += 1;
+            let delivered = running.delivered;
+            let name = self.servers[server].name();
+            self.totals(&name).requests += 1;
+            let is_repeatable = self.calls.get(&id).is_some_and(Running::is_repeatable);
+            self.audit_delivery(delivered, is_repeatable);
+        }
+        self.put(at, Event::Reply { call: id, generation, incarnation, reply });
+    }
+
+    /// An answer arrives, unless its server fell silent or died meanwhile.
+    pub(super) fn replied(
+        &mut self,
+        id: CallId,
+        generation: Generation,
+        incarnation: u64,
+        reply: Reply,
+    ) {
+        let Some(running) = self.calls.get(&id) else { return };
+        let world = &self.servers[running.server].world;
+        let is_current = running.call.sent_on() == Some(generation);
+        if world.mode != Mode::Up || world.incarnation != incarnation || !is_current {
+            return;
+        }
+        if matches!(reply, Reply::Ended(_)) {
+            self.keepalive_heard(running.line);
+        }
+        self.with_call(id, |call, link, now, notes| call.answered(link, now, reply, notes));
+    }
+
+    pub(super) fn call_deadline(&mut self, id: CallId) {
+        self.with_call(id, |call, link, now, notes| call.timed_out(link, now, notes));
+    }
+
+    fn finish(&mut self, id: CallId, end: End) {
+        let Some(mut running) = self.calls.remove(&id) else { return };
+        if let Some(entry) = running.books.take() {
+            self.audit_end_of(running.server, entry, running.call.reported());
+        }
+        match running.purpose {
+            Purpose::Tool => {
+                let server = self.servers[running.server].name();
+                let took = self.now.since(running.began);
+                let mut trace = match end {
+                    End::Answered | End::Connected => answered(server, took),
+                    End::Unavailable(it) => failed(server, &it, took),
+                };
+                trace.delivered = running.delivered;
+                self.ended.insert(id, trace);
+            }
+            Purpose::Open => self.seated(running.line, running.server, &end),
+            Purpose::Keepalive => {
+                let is_back = end == End::Connected;
+                self.keepalive_reconnected(running.line, is_back.then_some(()).ok_or(Reason::Lost));
+            }
+        }
+    }
+
+    /// A connection was wanted for a session; the core may have refused it.
+    fn seated(&mut self, line: LineId, server: usize, end: &End) {
+        let Some(session) = self.lines.get(&line).map(|it| it.session.clone()) else { return };
+        if let Some(client) = self.clients.get_mut(&session) {
+            match end {
+                End::Unavailable(it) => client.session.connect_failed(server, it.cause),
+                End::Answered | End::Connected => {
+                    client.session.connected(self.now, server);
+                }
+            }
+        }
+        self.expect_list_changed(&session);
+    }
+
+    /// Nobody wants this call any more.
+    pub(super) fn called_off(&mut self, running: Running) {
+        let Running { call, server, books, .. } = running;
+        self.notes.transitions.clear();
+        drop(call);
+        if let Some(entry) = books {
+            self.audit_end_of(server, entry, None);
+        }
+    }
+}
+
+impl Running {
+    /// Its server has another place after a reload.
+    pub(super) fn moved(&mut self, place: impl FnOnce(usize) -> Option<usize>) {
+        self.server = place(self.server).unwrap_or(self.server);
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.call.errand() != Errand::Once
+    }
+}
+
+fn answered(server: Arc<str>, took: Millis) -> CallTrace {
+    CallTrace {
+        server: Some(server),
+        error: None,
+        cause: None,
+        retry_after_ms: None,
+        delivered: 0,
+        took_ms: took.0,
+    }
+}
+
+fn failed(server: Arc<str>, it: &Unavailable, took: Millis) -> CallTrace {
+    let error = match it.code {
+        Code::BackendUnavailable => ErrorWord::BackendUnavailable,
+        Code::ResultUnknown => ErrorWord::ResultUnknown,
+    };
+    CallTrace {
+        error: Some(error),
+        cause: Some(it.cause.to_string()),
+        retry_after_ms: it.retry_after.map(|span| span.0),
+        ..answered(server, took)
+    }
+}
+
+/// A call that the session itself refused.
+fn refusal(server: Arc<str>, cause: Cause, took: Millis) -> CallTrace {
+    let error = Some(ErrorWord::BackendUnavailable);
+    CallTrace { error, cause: Some(cause.to_string()), ..answered(server, took) }
+}

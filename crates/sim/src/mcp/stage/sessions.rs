@@ -1,0 +1,151 @@
+//! Sessions: opening, looking, searching, closing, and following health while they last.
+
+use tidegate_core::time::Now;
+use tidegate_mcp::{
+    call::Errand,
+    health,
+    session::{Arrival, News, Seat, Session, Visibility},
+};
+
+use super::{Client, Event, Stage, calls::Purpose};
+
+/// Tools in one answer of a search: production's default.
+const FOUND_MAX: usize = 8;
+
+impl Stage<'_> {
+    /// A session opens: every server that is not known to be bad is connected to.
+    pub(super) fn open(&mut self, name: &str) {
+        let arrivals: Vec<Arrival> =
+            (0..self.servers.len()).map(|server| self.arrival(server)).collect();
+        let session = Session::open(self.scenario.visibility, self.scenario.waits, &arrivals);
+        let connecting: Vec<usize> = session.connecting().collect();
+        let servers: Vec<_> = self.servers.iter().map(|it| it.name()).collect();
+        let lines: Vec<_> = servers.iter().map(|server| self.new_line(name, server)).collect();
+        self.list_changed.entry(name.to_owned()).or_default();
+        self.clients.insert(name.to_owned(), Client { session, lines });
+        for server in connecting {
+            self.take_in(name, server);
+        }
+    }
+
+    pub(super) fn arrival(&self, server: usize) -> Arrival {
+        let name = &self.servers[server].plan.name;
+        let standing = health::standing(&self.core, name, self.now);
+        Arrival { standing, is_own_child: false }
+    }
+
+    /// Makes a session's connection to a server.
+    pub(super) fn take_in(&mut self, session: &str, server: usize) {
+        if let Some(line) = self.clients.get(session).map(|it| it.lines[server]) {
+            self.begin(line, Errand::Connect, Purpose::Open);
+        }
+    }
+
+    /// The tools that a session sees, after waiting for its servers as long as it may.
+    pub(super) fn list(&mut self, session: &str) -> Vec<String> {
+        self.look(session);
+        self.play_until(self.now);
+        while let Some(until) = self.waits_until(session) {
+            self.play_or_wait(until);
+        }
+        self.shown(session);
+        let Some(client) = self.clients.get(session) else { return Vec::new() };
+        let seen = self.catalogue.tools().iter().filter(|it| client.session.sees(it.server));
+        seen.map(|it| it.name.to_string()).collect()
+    }
+
+    /// Until when a session waits for the servers that are still connecting.
+    fn waits_until(&self, session: &str) -> Option<Now> {
+        let client = self.clients.get(session)?;
+        let until = |server| client.session.may_wait(self.now, server, self.known(server));
+        (0..self.servers.len()).filter_map(until).max()
+    }
+
+    /// The tools a session sees whose names hold words of a query, the best first.
+    pub(super) fn find(&mut self, session: &str, query: &str) -> Vec<String> {
+        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        let score = |name: &String| {
+            let name = name.to_lowercase();
+            words.iter().filter(|word| name.contains(word.as_str())).count()
+        };
+        let mut found: Vec<(usize, String)> =
+            self.list(session).into_iter().map(|name| (score(&name), name)).collect();
+        found.retain(|(score, _)| *score > 0);
+        // The list is sorted by name, and the sort is stable.
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        found.into_iter().map(|(_, name)| name).take(FOUND_MAX).collect()
+    }
+
+    pub(super) fn close(&mut self, session: &str) {
+        if let Some(mut client) = self.clients.shift_remove(session) {
+            client.session.close();
+            for line in client.lines {
+                self.hang_up(line);
+            }
+        }
+    }
+
+    /// A list, find or call begins. A live session looks at everybody's health.
+    pub(super) fn look(&mut self, session: &str) {
+        let now = self.now;
+        if let Some(client) = self.clients.get_mut(session) {
+            client.session.look(now);
+        }
+        if self.scenario.visibility == Visibility::Live {
+            for server in 0..self.servers.len() {
+                self.follow(session, server);
+            }
+        }
+    }
+
+    pub(super) fn shown(&mut self, session: &str) {
+        if let Some(client) = self.clients.get_mut(session) {
+            client.session.shown();
+        }
+    }
+
+    /// After every event: who waits for a trial, or is live, sees what became of it. A server that
+    /// a live session could not connect to is looked at again when its client asks, not before.
+    pub(super) fn follow_health(&mut self) {
+        let is_live = self.scenario.visibility == Visibility::Live;
+        let places = self.clients.iter().flat_map(|(name, client)| {
+            let follows = move |server: &usize| match client.session.seat(*server) {
+                Seat::Late => true,
+                Seat::Joined => is_live,
+                Seat::Connecting | Seat::Excluded(_) => false,
+            };
+            (0..client.lines.len()).filter(follows).map(move |server| (name.clone(), server))
+        });
+        for (session, server) in places.collect::<Vec<_>>() {
+            self.follow(&session, server);
+        }
+    }
+
+    fn follow(&mut self, session: &str, server: usize) {
+        let standing = self.arrival(server).standing;
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(session) else { return };
+        match client.session.follow(now, server, standing) {
+            News::Connect => self.take_in(session, server),
+            News::Changed => self.expect_list_changed(session),
+            News::Nothing => {}
+        }
+    }
+
+    /// Puts the end of the debounce on the agenda, if something has changed.
+    pub(super) fn expect_list_changed(&mut self, session: &str) {
+        let at = self.clients.get(session).and_then(|it| it.session.list_changed_at());
+        if let Some(at) = at {
+            self.put(at, Event::ListChanged(session.to_owned()));
+        }
+    }
+
+    pub(super) fn tell(&mut self, session: &str) {
+        let now = self.now;
+        let client = self.clients.get_mut(session);
+        if client.is_some_and(|it| it.session.tell_list_changed(now)) {
+            *self.list_changed.entry(session.to_owned()).or_default() += 1;
+            self.told.push(session.to_owned());
+        }
+    }
+}

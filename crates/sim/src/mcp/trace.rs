@@ -1,0 +1,116 @@
+//! The trace of an MCP scenario: everything a run gave, as a value.
+//!
+//! It is what `--json` prints, key by key (its schema is checked in as
+//! `docs/sim-mcp.schema.json`), and what the graph and the table are drawn from. Maps are in the
+//! order of the servers.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use super::file::ErrorWord;
+use crate::sequence::trace::{BreakerWord, HealthWord, Verdict};
+
+/// A run of an MCP scenario.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct McpTrace {
+    /// The scenario's name.
+    pub scenario: String,
+    /// `session` or `live`.
+    pub visibility: &'static str,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The servers of the file, in its order.
+    pub servers: Vec<Arc<str>>,
+    /// What happened, in order.
+    pub steps: Vec<McpStep>,
+    /// The state of each server's breaker at the end.
+    pub final_breakers: IndexMap<Arc<str>, BreakerWord>,
+    /// The health of each server at the end.
+    pub final_health: IndexMap<Arc<str>, HealthWord>,
+    /// What was counted, by server.
+    pub totals: IndexMap<Arc<str>, Totals>,
+    /// How often each session was told that its tools have changed.
+    pub list_changed: IndexMap<String, u64>,
+    /// What became of the expectations.
+    pub expect: Verdict,
+}
+
+/// One step of the program.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct McpStep {
+    /// What was done: `open`, `call`, `crash`, ...
+    pub step: &'static str,
+    /// To what: a session and a tool, a server, a span of time; as it was written.
+    pub what: String,
+    /// When it had ended, in milliseconds.
+    pub at_ms: u64,
+    /// How each call ended.
+    pub calls: Vec<CallTrace>,
+    /// What the session sees or finds, if it looked.
+    pub tools: Option<Vec<String>>,
+    /// Sessions that were told meanwhile that their tools have changed.
+    pub told: Vec<String>,
+    /// The state of each server's breaker afterwards.
+    pub breaker_after: IndexMap<Arc<str>, BreakerWord>,
+    /// The health of each server afterwards.
+    pub health_after: IndexMap<Arc<str>, HealthWord>,
+}
+
+/// How one call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct CallTrace {
+    /// The server that has the tool, if one has.
+    pub server: Option<Arc<str>>,
+    /// How it failed; none: it was answered.
+    pub error: Option<ErrorWord>,
+    /// Why it failed, in the words of the message.
+    pub cause: Option<String>,
+    /// When the client may come back, in milliseconds, if that is known.
+    pub retry_after_ms: Option<u64>,
+    /// How often it reached the server.
+    pub delivered: u32,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// What was counted of one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Totals {
+    /// Tool calls that reached it.
+    pub requests: u64,
+    /// Connections to it that were lost and made again.
+    pub reinitialised: u64,
+    /// Its keepalives.
+    pub keepalive: KeepaliveTotals,
+}
+
+/// The keepalives of one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct KeepaliveTotals {
+    /// Sent ones.
+    pub attempts: u64,
+    /// Answered ones.
+    pub successes: u64,
+    /// Failed ones, those that an open breaker refused included.
+    pub failures: u64,
+    /// How often they disabled themselves.
+    pub auto_disabled: u64,
+}
+
+/// The JSON Schema of `--json`, as it is checked in.
+#[must_use]
+pub fn schema_text() -> String {
+    let schema = schemars::generate::SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<McpTrace>();
+    format!("{:#}\n", schema.as_value())
+}
