@@ -69,7 +69,8 @@ impl Drop for Connection {
 async fn handle(fake: Arc<FakeMcp>, connection: u64, request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let Ok(body) = Limited::new(body, MAX_BODY).collect().await else { return Err(Cut) };
-    let message: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    let body = body.to_bytes();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let session = head.headers.get(SESSION).map(text);
     fake.record.keep(Received {
@@ -77,9 +78,11 @@ async fn handle(fake: Arc<FakeMcp>, connection: u64, request: Request<Incoming>)
         connection,
         verb: head.method.to_string(),
         session: session.clone(),
+        client: None,
         headers: head.headers.iter().map(|(name, it)| (name.to_string(), text(it))).collect(),
         method: message["method"].as_str().map(str::to_owned),
         message: message.clone(),
+        text: String::from_utf8_lossy(&body).into_owned(),
     });
     let wanted = fake.script.load().authorization.clone();
     if wanted.is_some() && head.headers.get(header::AUTHORIZATION).map(text) != wanted {
@@ -177,6 +180,7 @@ async fn open(fake: &Arc<FakeMcp>, hello: &Value) -> Answer {
     }
     let version = answer::version(&script, hello);
     let talk = fake.begin(&version);
+    fake.record.opened(&talk.id, hello);
     let reply = Reply::Result(answer::hello(&script, &version));
     let text = answer::message(&hello["id"], &reply).unwrap_or_default();
     let mut response =

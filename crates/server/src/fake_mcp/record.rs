@@ -24,12 +24,16 @@ pub struct Received {
     pub verb: String,
     /// The session it belongs to, as its client says.
     pub session: Option<String>,
+    /// The name its client introduced itself with, as far as it is known.
+    pub client: Option<String>,
     /// Headers in order, names in lower case.
     pub headers: Vec<(String, String)>,
     /// The JSON-RPC method; none for an answer to a request of ours.
     pub method: Option<String>,
     /// The whole message; null where there is none.
     pub message: Value,
+    /// The same as it came.
+    pub text: String,
 }
 
 impl Received {
@@ -101,6 +105,8 @@ struct Kept {
     /// Calls received by tool: which act is next.
     calls: BTreeMap<String, u64>,
     breaches: Vec<String>,
+    /// Who opened which session; never forgotten, since sessions are lost on purpose.
+    clients: BTreeMap<String, String>,
 }
 
 impl Record {
@@ -108,8 +114,14 @@ impl Record {
         Self { most, kept: Mutex::default() }
     }
 
-    pub(super) fn keep(&self, received: Received) {
+    pub(super) fn keep(&self, mut received: Received) {
         let mut kept = self.kept();
+        let introduced = received.message["params"]["clientInfo"]["name"].as_str();
+        received.client = match (&received.session, introduced) {
+            (_, Some(name)) => Some(name.to_owned()),
+            (Some(id), None) => kept.clients.get(id).cloned(),
+            (None, None) => None,
+        };
         match (received.verb.as_str(), &received.method) {
             ("GET", _) => kept.counts.gets += 1,
             ("DELETE", _) => kept.counts.deletes += 1,
@@ -120,6 +132,12 @@ impl Record {
         while kept.received.len() > self.most {
             kept.received.pop_front();
         }
+    }
+
+    /// A client opened a session.
+    pub(super) fn opened(&self, session: &str, hello: &Value) {
+        let name = hello["params"]["clientInfo"]["name"].as_str().unwrap_or_default();
+        self.kept().clients.insert(session.to_owned(), name.to_owned());
     }
 
     /// Counts a connection; its number.

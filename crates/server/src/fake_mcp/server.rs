@@ -102,6 +102,14 @@ impl FakeMcpServer {
         all
     }
 
+    /// The methods a client sent, by the name it introduced itself with; GET and DELETE likewise.
+    #[must_use]
+    pub fn sent_by(&self, client: &str) -> Vec<String> {
+        let of_client = |it: &Received| it.client.as_deref() == Some(client);
+        let method = |it: Received| it.method.unwrap_or(it.verb);
+        self.received().into_iter().filter(of_client).map(method).collect()
+    }
+
     /// Forgets the messages; the counts go on.
     pub fn forget_received(&self) {
         self.fake.record.forget();

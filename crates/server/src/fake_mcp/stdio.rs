@@ -108,9 +108,11 @@ async fn read(
             connection: 1,
             verb: String::new(),
             session: None,
+            client: None,
             headers: Vec::new(),
             method: message["method"].as_str().map(str::to_owned),
             message: message.clone(),
+            text: line,
         });
         if message["method"] == "initialize" {
             let Some(opened) = open(fake, &message).await else { continue };

@@ -98,6 +98,11 @@ impl Gate {
         Client::open(self.address())
     }
 
+    /// The same, under a name that servers see.
+    pub fn named(&self, name: &str) -> Client {
+        Client::named(self.address(), name)
+    }
+
     pub fn open_as(&self, hello: &Hello<'_>) -> Client {
         Client::open_as(self.address(), hello)
     }
@@ -149,4 +154,30 @@ pub fn now() -> Instant {
 /// Milliseconds, for short.
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// How many messages of a method (or GET, DELETE) a client sent to a server.
+pub fn count(fake: &FakeMcpServer, client: &str, method: &str) -> usize {
+    fake.sent_by(client).iter().filter(|it| *it == method).count()
+}
+
+/// Asserts that a tool call failed because of a server, and for which reason.
+#[track_caller]
+pub fn assert_unavailable(result: &Value, server: &str, code: &str) {
+    assert_eq!(result["isError"], true, "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with(&format!("backend \"{server}\" unavailable: ")), "{result}");
+    let told = &result["structuredContent"];
+    assert_eq!((&told["code"], &told["backend"]), (&code.into(), &server.into()), "{result}");
+    assert!(told.get("retry_after_ms").is_some(), "{result}");
+}
+
+/// Asserts the same of a JSON-RPC answer.
+#[track_caller]
+pub fn assert_error(answer: &Value, server: &str, code: &str) {
+    let error = &answer["error"];
+    let text = error["message"].as_str().unwrap_or_default();
+    assert!(text.starts_with(&format!("backend \"{server}\" unavailable: ")), "{answer}");
+    let told = &error["data"];
+    assert_eq!((&told["code"], &told["backend"]), (&code.into(), &server.into()), "{answer}");
 }

@@ -17,6 +17,7 @@ pub const VERSION: &str = "2025-11-25";
 /// How a client introduces itself.
 #[derive(Clone, Debug)]
 pub struct Hello<'a> {
+    pub name: &'a str,
     pub version: &'a str,
     pub capabilities: Value,
     /// Further headers of every request; each line ends with CRLF.
@@ -25,7 +26,7 @@ pub struct Hello<'a> {
 
 impl Default for Hello<'_> {
     fn default() -> Self {
-        Self { version: VERSION, capabilities: json!({}), headers: "" }
+        Self { name: "test", version: VERSION, capabilities: json!({}), headers: "" }
     }
 }
 
@@ -44,6 +45,11 @@ impl Client {
     /// Opens a session without capabilities.
     pub fn open(address: SocketAddr) -> Self {
         Self::open_as(address, &Hello::default())
+    }
+
+    /// Opens a session under a name, so that a server can tell whose requests it gets.
+    pub fn named(address: SocketAddr, name: &str) -> Self {
+        Self::open_as(address, &Hello { name, ..Hello::default() })
     }
 
     /// Opens a session.
@@ -67,7 +73,7 @@ impl Client {
     /// Sends `initialize` and nothing else.
     pub fn introduce(address: SocketAddr, hello: &Hello<'_>) -> Exchange {
         let params = json!({"protocolVersion": hello.version, "capabilities": hello.capabilities,
-            "clientInfo": {"name": "test", "version": "1"}});
+            "clientInfo": {"name": hello.name, "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let headers = format!("{}{}", hello.headers, usual());
         post(address, &headers, &body.to_string()).expect("initialize is answered")

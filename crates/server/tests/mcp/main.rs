@@ -4,7 +4,19 @@
 //! `bed.rs` starts gateways, `client.rs` and `wire.rs` are the client. Every other file is one
 //! subject; a test's name is the claim it proves.
 
+mod acceptance;
+mod access;
+mod bad_input;
+mod bad_servers;
 mod bed;
+mod catalogue;
 mod client;
 mod fake;
+mod front;
+mod keepalive;
+mod life;
+mod lost;
+mod questions;
+mod relay;
+mod streams;
 mod wire;

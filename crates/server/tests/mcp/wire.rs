@@ -67,7 +67,7 @@ enum Framing {
 pub struct Ask<'a> {
     pub verb: &'a str,
     pub path: &'a str,
-    /// Each line ends with CRLF; `host` and `content-length` are added unless they are there.
+    /// Each line ends with CRLF, names in lower case; `host` and `content-length` are added unless they are there.
     pub headers: String,
     pub body: &'a [u8],
 }
@@ -87,7 +87,7 @@ impl Exchange {
         socket.set_nodelay(true).expect("an option of a socket");
         socket.set_write_timeout(Some(PATIENCE)).expect("an option of a socket");
         let Ask { verb, path, headers, body } = ask;
-        let has = |name: &str| headers.to_ascii_lowercase().contains(name);
+        let has = |name: &str| headers.lines().any(|line| line.starts_with(name));
         let host = if has("host:") { String::new() } else { format!("host: {address}\r\n") };
         let length = if has("content-length:") || has("transfer-encoding:") {
             String::new()

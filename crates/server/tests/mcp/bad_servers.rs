@@ -1,0 +1,141 @@
+//! Servers that behave badly: a session opens at once all the same, and the others work.
+
+use serde_json::json;
+use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+
+use crate::bed::{Gate, Setup, assert_unavailable, ms, now, url};
+
+const MCP: &str = "connect_timeout: 1s,";
+
+/// A session with a bad server opens and works; the second does not even wait for it.
+fn check(what: &str, bad: Script) -> (Gate, FakeMcpServer, FakeMcpServer) {
+    let (good, bad) = (FakeMcpServer::start(Script::default()), FakeMcpServer::start(bad));
+    let gate = Setup { mcp: MCP, ..Setup::of(&[("good", &good), ("bad", &bad)]) }.start();
+    for limit in [2500, 1500] {
+        let began = now();
+        let client = gate.open();
+        assert!(began.elapsed() < ms(700), "{what}: opened after {:?}", began.elapsed());
+        assert!(client.tools().contains(&"good_echo".to_owned()), "{what}");
+        assert!(began.elapsed() < ms(limit), "{what}: listed after {:?}", began.elapsed());
+        assert_eq!(client.text("good_echo"), "{}", "{what}");
+        assert!(began.elapsed() < ms(limit + 700), "{what}: called after {:?}", began.elapsed());
+    }
+    (gate, good, bad)
+}
+
+#[test]
+fn a_server_that_accepts_and_never_answers_delays_nobody() {
+    check("hang", Script { opening: Opening::Hang, ..Script::default() });
+}
+
+#[test]
+fn a_server_that_answers_after_thirty_seconds_delays_nobody() {
+    check("slow", Script { opening: Opening::Slow(30_000), ..Script::default() });
+}
+
+#[test]
+fn a_server_that_talks_nonsense_or_hangs_up_delays_nobody() {
+    check("garbage", Script { opening: Opening::Garbage, ..Script::default() });
+    check("close", Script { opening: Opening::Close, ..Script::default() });
+    check("status 500", Script { opening: Opening::Status(500), ..Script::default() });
+    check("status 404", Script { opening: Opening::Status(404), ..Script::default() });
+}
+
+#[test]
+fn a_server_that_refuses_our_credentials_is_left_out() {
+    let authorization = Some("Bearer right".to_owned());
+    let script = Script { authorization, ..Script::default() };
+    let (gate, _good, _bad) = check("unauthorised", script.clone());
+    assert_eq!(gate.open().tools(), ["good_echo"]);
+    let fake = FakeMcpServer::start(script);
+    let keys = url(&fake, "headers: {authorization: env:TOKEN}");
+    let variables = &[("TOKEN", "Bearer right")];
+    let gate = Setup { variables, ..Setup::of(&[]).and("a", keys) }.start();
+    assert_eq!(gate.open().text("echo"), "{}", "with the right ones it is there");
+}
+
+#[test]
+fn a_server_that_floods_its_client_delays_nobody() {
+    let script = Script { flood: 20_000, ..Script::default() };
+    let (gate, _good, bad) = check("flood", script);
+    let client = gate.open();
+    crate::bed::eventually("it has joined", || client.tools().len() == 2);
+    assert_eq!(client.text("bad_echo"), "{}");
+    bad.change_tools(|tools| tools.push(Tool::new("flood", Act::Flood(20_000))));
+    crate::bed::eventually("the tool is known", || {
+        client.request("tools/call", json!({"name": "bad_flood"}))["result"].is_object()
+    });
+    assert_eq!(client.text("good_echo"), "{}");
+}
+
+#[test]
+fn a_server_without_a_stream_of_its_own_works() {
+    let script = Script { has_get_stream: false, ..Script::default() };
+    let (gate, _good, bad) = check("no GET", script);
+    let client = gate.named("one");
+    assert_eq!(client.text("bad_echo"), "{}");
+    crate::bed::pause(ms(1500));
+    assert!(crate::bed::count(&bad, "one", "GET") <= 1, "405 is final");
+}
+
+#[test]
+fn a_server_without_session_ids_works() {
+    let script = Script { has_sessions: false, ..Script::default() };
+    let (gate, _good, bad) = check("no sessions", script);
+    let client = gate.open();
+    assert_eq!(client.text("bad_echo"), "{}");
+    assert_eq!(client.delete(), 200);
+    assert_eq!(bad.counts().deletes, 0, "there is nothing to delete");
+    assert_eq!(bad.breaches(), [""; 0]);
+}
+
+#[test]
+fn a_server_of_every_revision_works_for_a_client_of_every_revision() {
+    use crate::client::Hello;
+    const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+    for spoken in VERSIONS {
+        let versions = vec![spoken.to_owned()];
+        let fake = FakeMcpServer::start(Script { versions, ..Script::default() });
+        let gate = Setup::of(&[("a", &fake)]).start();
+        for version in VERSIONS {
+            let client = gate.open_as(&Hello { version, ..Hello::default() });
+            assert_eq!(client.hello["protocolVersion"], version);
+            assert_eq!(client.text("echo"), "{}");
+        }
+        assert_eq!(fake.breaches(), [""; 0], "{spoken}");
+    }
+}
+
+#[test]
+fn a_server_in_a_crash_loop_delays_nobody_and_is_named() {
+    let bad = Script::of(vec![Tool::new("crash", Act::Crash)]);
+    let (gate, _good, bad) = check("crash", bad);
+    let client = gate.open();
+    for _ in 0..3 {
+        let result = client.call("bad_crash", json!({}));
+        assert_eq!(result["structuredContent"]["backend"], "bad", "{result}");
+        assert_eq!(client.text("good_echo"), "{}");
+        bad.restart();
+    }
+}
+
+#[test]
+fn answers_with_wrong_ids_or_far_too_large_fail_alone() {
+    let bad = Script::of(vec![
+        Tool::new("wrong", Act::WrongId),
+        Tool::new("huge", Act::Big(20 << 20)),
+        Tool::new("big", Act::Big(4 << 20)),
+        Tool::new("echo", Act::Echo),
+    ]);
+    let fake = FakeMcpServer::start(bad);
+    let mcp = "call_timeout: 3s,";
+    let health = "failure_threshold: 50";
+    let gate = Setup { mcp, health, ..Setup::of(&[("a", &fake)]) }.start();
+    let client = gate.open();
+    assert_eq!(client.text("big").len(), 4 << 20);
+    let huge = client.call("huge", json!({}));
+    assert_unavailable(&huge, "a", "result_unknown");
+    let wrong = client.request("tools/call", json!({"name": "wrong"}));
+    assert!(wrong["result"].is_object(), "it is answered: {wrong}");
+    assert_eq!(client.text("echo"), "{}");
+}

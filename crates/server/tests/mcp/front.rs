@@ -1,0 +1,178 @@
+//! The endpoint itself: opening, versions, ending, falling back, hosts and origins.
+
+use serde_json::{Value, json};
+use tidegate_server::fake_mcp::{FakeMcpServer, Script};
+
+use crate::bed::{Gate, Setup, count, eventually, ms, now};
+use crate::client::{Client, Hello, first_answer, post, usual};
+use crate::wire::{Ask, Exchange};
+
+fn bed() -> (FakeMcpServer, Gate) {
+    let fake = FakeMcpServer::start(Script::default());
+    let gate = Setup::of(&[("a", &fake)]).start();
+    (fake, gate)
+}
+
+#[test]
+fn initialize_is_answered_at_once_and_in_the_clients_version() {
+    let (_fake, gate) = bed();
+    for (asked, spoken) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-01-01", "2025-11-25"),
+        ("2099-12-31", "2025-11-25"),
+    ] {
+        let began = now();
+        let hello = Hello { version: asked, ..Hello::default() };
+        let mut exchange = Client::introduce(gate.address(), &hello);
+        assert!(began.elapsed() < ms(700), "{:?}", began.elapsed());
+        let session = exchange.header("mcp-session-id").expect("a session").to_owned();
+        assert!(session.len() >= 22 && session.bytes().all(|it| (0x21..0x7f).contains(&it)));
+        let result = first_answer(&mut exchange)["result"].clone();
+        assert_eq!(result["protocolVersion"], spoken, "{asked}");
+        assert_eq!(result["serverInfo"]["name"], "tidegate");
+        for capability in ["tools", "resources", "prompts", "logging", "completions"] {
+            assert!(result["capabilities"][capability].is_object(), "{capability}: {result}");
+        }
+    }
+}
+
+#[test]
+fn a_client_of_the_stateless_era_gets_the_answer_that_makes_it_fall_back() {
+    let (_fake, gate) = bed();
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    for method in ["server/discover", "tools/list", "subscriptions/listen"] {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}});
+        let headers =
+            format!("{}mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n", usual());
+        let mut exchange = post(gate.address(), &headers, &body.to_string()).expect("an answer");
+        assert_eq!(exchange.status, 400, "{method}");
+        let error = exchange.json()["error"].clone();
+        let code = error["code"].as_i64().expect("a JSON-RPC error");
+        assert!(![-32020, -32021, -32022].contains(&code), "{method}: {error}");
+    }
+    assert_eq!(Client::open(gate.address()).text("echo"), "{}", "and then it opens a session");
+}
+
+#[test]
+fn a_session_that_was_ended_is_unknown_and_its_backend_sessions_are_deleted() {
+    let (fake, gate) = bed();
+    let client = gate.named("one");
+    assert_eq!(client.text("echo"), "{}");
+    let before = fake.counts().sessions;
+    assert_eq!(client.delete(), 200);
+    let mut gone = client.post(&ping()).expect("an answer");
+    assert_eq!(gone.status, 404);
+    assert!(gone.json()["error"].is_object());
+    assert_eq!(client.delete(), 404);
+    eventually("the backend's session is gone", || {
+        count(&fake, "one", "DELETE") == 1 && fake.counts().sessions == before - 1
+    });
+}
+
+#[test]
+fn an_unknown_session_is_404_and_a_missing_one_400() {
+    let (_fake, gate) = bed();
+    for id in ["nobody", "00000000000000000000000000000000", "../../etc"] {
+        let headers = format!("{}mcp-session-id: {id}\r\n", usual());
+        let exchange = post(gate.address(), &headers, &ping()).expect("an answer");
+        assert_eq!(exchange.status, 404, "{id}");
+        for verb in ["GET", "DELETE"] {
+            let headers = format!("accept: text/event-stream\r\nmcp-session-id: {id}\r\n");
+            let ask = Ask { verb, path: "/mcp", headers, body: b"" };
+            let exchange = Exchange::begin(gate.address(), &ask).expect("an answer");
+            assert_eq!(exchange.status, 404, "{verb} {id}");
+        }
+    }
+    assert_eq!(post(gate.address(), &usual(), &ping()).expect("an answer").status, 400);
+}
+
+#[test]
+fn a_version_that_is_not_spoken_here_is_400() {
+    let (_fake, gate) = bed();
+    let client = gate.open();
+    for (version, status) in [("1999-01-01", 400), ("latest", 400), ("2025-06-18", 200)] {
+        let headers = format!(
+            "{}mcp-session-id: {}\r\nmcp-protocol-version: {version}\r\n",
+            usual(),
+            client.session
+        );
+        let exchange = post(gate.address(), &headers, &ping()).expect("an answer");
+        assert_eq!(exchange.status, status, "{version}");
+    }
+}
+
+#[test]
+fn a_page_of_another_origin_and_a_strange_host_are_refused() {
+    let (fake, gate) = bed();
+    let address = gate.address();
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "page", "version": "1"}}})
+    .to_string();
+    let port = address.port();
+    let cases = [
+        ("origin: http://evil.test\r\n".to_owned(), false),
+        ("origin: null\r\n".to_owned(), false),
+        (format!("origin: http://evil.test:{port}\r\nhost: 127.0.0.1:{port}\r\n"), false),
+        (format!("host: evil.test:{port}\r\n"), false),
+        ("host: evil.test\r\n".to_owned(), false),
+        (format!("origin: http://localhost:{port}\r\n"), true),
+        (format!("origin: http://127.0.0.1:{port}\r\n"), true),
+        (format!("host: localhost:{port}\r\n"), true),
+        (String::new(), true),
+    ];
+    for (headers, is_allowed) in cases {
+        let exchange = post(address, &format!("{headers}{}", usual()), &hello).expect("an answer");
+        let expected: &[u16] = if is_allowed { &[200] } else { &[403, 421] };
+        assert!(expected.contains(&exchange.status), "{headers:?}: {}", exchange.head);
+    }
+    let opened = fake.received_of("initialize");
+    assert!(opened.iter().filter(|it| it.client.as_deref() == Some("page")).count() <= 4);
+}
+
+#[test]
+fn other_methods_of_http_are_not_allowed() {
+    let (_fake, gate) = bed();
+    for verb in ["PUT", "PATCH"] {
+        let ask = Ask { verb, path: "/mcp", headers: usual(), body: b"{}" };
+        let exchange = Exchange::begin(gate.address(), &ask).expect("an answer");
+        assert_eq!(exchange.status, 405, "{verb}");
+    }
+}
+
+#[test]
+fn the_oldest_idle_session_makes_room_and_a_busy_one_does_not() {
+    use tidegate_server::fake_mcp::{Act, Tool};
+    let tools = vec![Tool::new("slow", Act::Slow(1500)), Tool::new("echo", Act::Echo)];
+    let fake = FakeMcpServer::start(Script::of(tools));
+    let gate = Setup { mcp: "session: {max: 2},", ..Setup::of(&[("a", &fake)]) }.start();
+    let busy = gate.open();
+    let call = busy.start("tools/call", json!({"name": "slow"}));
+    let idle = gate.open();
+    let third = gate.open();
+    assert_eq!(idle.post(&ping()).expect("an answer").status, 404, "it made room");
+    assert_eq!(third.text("echo"), "{}");
+    assert!(call.finish()["result"].is_object(), "a call in flight is not cut");
+}
+
+#[test]
+fn an_idle_session_is_reaped_and_one_with_a_call_in_flight_is_not() {
+    use tidegate_server::fake_mcp::{Act, Tool};
+    let tools = vec![Tool::new("slow", Act::Slow(2500)), Tool::new("echo", Act::Echo)];
+    let fake = FakeMcpServer::start(Script::of(tools));
+    let gate = Setup { mcp: "session: {idle: 1s},", ..Setup::of(&[("a", &fake)]) }.start();
+    let (idle, busy) = (gate.named("idle"), gate.named("busy"));
+    idle.tools();
+    let call = busy.start("tools/call", json!({"name": "slow"}));
+    eventually("the idle one is gone", || count(&fake, "idle", "DELETE") == 1);
+    assert_eq!(idle.post(&ping()).expect("an answer").status, 404);
+    let answer: Value = call.finish();
+    assert_eq!(answer["result"]["content"][0]["text"], "slow done");
+}
+
+fn ping() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string()
+}

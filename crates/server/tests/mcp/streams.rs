@@ -1,0 +1,116 @@
+//! Streams to a client: priming, resuming, and who gets what.
+
+use serde_json::json;
+use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+
+use crate::bed::{Setup, count, eventually, ms};
+use crate::client::text_of;
+use crate::wire::End;
+
+#[test]
+fn the_stream_of_a_call_begins_with_an_empty_event_that_has_an_id() {
+    let fake = FakeMcpServer::start(Script::default());
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let mut call = client.start("tools/call", json!({"name": "echo"}));
+    assert!(call.exchange.is_stream(), "{}", call.exchange.head);
+    let prime = call.exchange.event().expect("a first event");
+    assert_eq!(prime.data, "");
+    let first = prime.id.expect("an id");
+    let answer = call.exchange.event().expect("the answer");
+    assert!(answer.id.is_some_and(|id| id != first));
+    assert_eq!(call.exchange.event(), Err(End::Whole), "it ends with the answer");
+}
+
+#[test]
+fn a_client_that_lost_its_connection_gets_the_rest_of_its_call() {
+    let act = Act::Progress { steps: 4, every_ms: 100 };
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("steps", act)]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let params = json!({"name": "steps", "_meta": {"progressToken": 1}});
+    let mut call = client.start("tools/call", params);
+    let mut seen = call.exchange.event().expect("an event");
+    while seen.data.is_empty() {
+        seen = call.exchange.event().expect("an event");
+    }
+    assert_eq!(seen.json()["params"]["progress"], 1);
+    let id = call.id.clone();
+    drop(call);
+    let mut rest = client.resume(&seen.id.expect("an id"));
+    for step in 2..=4 {
+        let told = rest.message().expect("progress");
+        assert_eq!(told["params"]["progress"], step);
+    }
+    let answer = rest.message().expect("the answer");
+    assert_eq!((&answer["id"], text_of(&answer["result"])), (&id, "steps done".to_owned()));
+    assert_eq!(rest.message(), Err(End::Whole));
+    assert_eq!((fake.counts().delivered("steps"), fake.counts().cancelled), (1, 0));
+}
+
+#[test]
+fn a_client_that_comes_back_after_the_answer_gets_it_too() {
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(200))]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let mut call = client.start("tools/call", json!({"name": "slow"}));
+    let prime = call.exchange.event().expect("it primes").id.expect("an id");
+    drop(call);
+    crate::bed::pause(ms(600));
+    let answer = client.resume(&prime).message().expect("the answer");
+    assert_eq!(text_of(&answer["result"]), "slow done");
+}
+
+#[test]
+fn an_event_id_of_another_session_shows_nothing_of_it() {
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(200))]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let (one, two) = (gate.open(), gate.open());
+    let mut call = one.start("tools/call", json!({"name": "slow"}));
+    let prime = call.exchange.event().expect("it primes").id.expect("an id");
+    let mut other = two.resume(&prime);
+    let shown = other.message_within(ms(600));
+    assert!(shown.is_err(), "{shown:?}");
+    assert_eq!(text_of(&call.finish()["result"]), "slow done");
+}
+
+#[test]
+fn what_belongs_to_no_call_waits_for_the_standing_stream() {
+    let fake = FakeMcpServer::start(Script::default());
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.named("one");
+    client.tools();
+    eventually("the server's stream is open", || count(&fake, "one", "GET") >= 1);
+    fake.change_tools(|tools| tools.push(Tool::new("new", Act::Echo)));
+    eventually("the change is known", || client.tools().len() == 2);
+    let told = client.listen().message().expect("it was kept");
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+}
+
+#[test]
+fn a_backend_that_closes_a_stream_in_mid_call_is_resumed() {
+    let tools = vec![Tool::new("drop", Act::Drop(200))];
+    let fake = FakeMcpServer::start(Script { primes: true, ..Script::of(tools) });
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    assert_eq!(client.text("drop"), "drop done");
+    assert_eq!(fake.counts().delivered("drop"), 1);
+}
+
+#[test]
+fn twenty_calls_of_one_session_run_at_once() {
+    for answers_json in [false, true] {
+        let tools = vec![Tool::new("slow", Act::Slow(300))];
+        let fake = FakeMcpServer::start(Script { answers_json, ..Script::of(tools) });
+        let gate = Setup::of(&[("a", &fake)]).start();
+        let client = gate.open();
+        client.tools();
+        let began = crate::bed::now();
+        let calls: Vec<_> =
+            (0..20).map(|_| client.start("tools/call", json!({"name": "slow"}))).collect();
+        for call in calls {
+            assert_eq!(text_of(&call.finish()["result"]), "slow done");
+        }
+        assert!(began.elapsed() < ms(3000), "{:?}", began.elapsed());
+    }
+}
