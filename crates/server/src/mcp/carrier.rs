@@ -43,6 +43,14 @@ impl Carrier {
         }
     }
 
+    /// What a program said last on its stderr; nothing over HTTP.
+    pub(crate) fn last_words(&self) -> String {
+        match self {
+            Self::Http(_) => String::new(),
+            Self::Stdio(transport) => transport.last_words(),
+        }
+    }
+
     /// Ends the conversation in good order.
     pub(crate) async fn close(self) {
         match self {

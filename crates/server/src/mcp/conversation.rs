@@ -151,6 +151,11 @@ impl Conversation {
         self.pending.borrow().values().rev().find_map(|pending| pending.party.clone())
     }
 
+    /// What a program said last on its stderr.
+    pub(crate) fn last_words(&self) -> String {
+        self.carrier.borrow().as_ref().map(Carrier::last_words).unwrap_or_default()
+    }
+
     /// Whether all calls under way are of one client.
     pub(crate) fn serves_one_client(&self) -> bool {
         let pending = self.pending.borrow();

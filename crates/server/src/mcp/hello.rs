@@ -9,6 +9,8 @@
 //!   declare nothing, since a server's question could reach nobody (S44).
 //! - Tasks are not declared: their ids would have to be routed, and are not.
 
+use std::sync::LazyLock;
+
 use serde_json::value::RawValue;
 use tidegate_mcp::{
     message::Version,
@@ -18,6 +20,14 @@ use tidegate_mcp::{
 /// Clients of one profile see the same lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Profile(u64);
+
+impl Profile {
+    /// The gateway's own: clients that declare nothing share it.
+    pub(crate) fn own() -> Self {
+        static OWN: LazyLock<Profile> = LazyLock::new(|| Hello::own().profile);
+        *OWN
+    }
+}
 
 /// One introduction.
 #[derive(Clone, Debug)]

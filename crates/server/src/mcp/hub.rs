@@ -318,7 +318,8 @@ fn waits(mcp: &McpFile) -> Waits {
     }
 }
 
-fn naming(mcp: &McpFile) -> NamingSettings {
+/// How the tools of a config are named.
+pub(crate) fn naming(mcp: &McpFile) -> NamingSettings {
     let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
     let servers = mcp.servers.iter().map(|(name, file)| ServerNames {
         name: name.clone(),

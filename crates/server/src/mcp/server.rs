@@ -65,8 +65,8 @@ pub(crate) struct Server {
 enum Way {
     Http(Rc<HttpPlace>),
     Child(StdioSettings),
-    /// It cannot be used as configured.
-    None,
+    /// It cannot be used as configured, and why not.
+    None(String),
 }
 
 impl Server {
@@ -124,19 +124,27 @@ impl Server {
 
     /// Whether it can be used as configured.
     pub(crate) fn is_usable(&self) -> bool {
-        !matches!(self.way, Way::None)
+        self.unusable().is_none()
+    }
+
+    /// Why it cannot be used as configured, if it cannot.
+    pub(crate) fn unusable(&self) -> Option<&str> {
+        match &self.way {
+            Way::None(reason) => Some(reason),
+            Way::Http(_) | Way::Child(_) => None,
+        }
     }
 
     /// The profile under which a client is shown this server's lists.
     pub(crate) fn profile_for(&self, hello: &Hello) -> Profile {
-        if self.is_shared_child() { Hello::own().profile } else { hello.profile }
+        if self.is_shared_child() { Profile::own() } else { hello.profile }
     }
 
     /// How long `initialize` may take. A program may have to be fetched before it starts.
     pub(crate) fn initialize_within(&self) -> Millis {
         match self.way {
             Way::Child(_) => self.call_timeout.max(self.connect_timeout),
-            Way::Http(_) | Way::None => self.connect_timeout,
+            Way::Http(_) | Way::None(_) => self.connect_timeout,
         }
     }
 
@@ -165,7 +173,7 @@ impl Server {
                 ground.gateway().metrics.mcp_child_started(&self.name);
                 Ok((Carrier::Stdio(transport), events))
             }
-            Way::None => Err(Failure::of(Cause::SwitchedOff, OutcomeKind::Cancelled)),
+            Way::None(_) => Err(Failure::of(Cause::SwitchedOff, OutcomeKind::Cancelled)),
         }
     }
 
@@ -244,7 +252,7 @@ impl Way {
         };
         made.unwrap_or_else(|reason| {
             tracing::warn!(server = name, reason, "a server cannot be used as configured");
-            Self::None
+            Self::None(reason)
         })
     }
 }

@@ -15,17 +15,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tidegate_core::time::Millis;
 use tidegate_mcp::{
-    listing::{Changes, Gather, Kind, Listing},
+    listing::{Changes, Gather, Kind, Listing, Shortfall},
     message::Params,
 };
 use tokio::sync::Notify;
 
 use super::{
     conversation::{Conversation, Reply},
-    hello::{Hello, Profile},
+    hello::Profile,
     link::Link,
     server::Server,
+    transport::Failure,
 };
 use crate::task::{self, Owned};
 
@@ -56,7 +58,7 @@ impl Shelf {
     pub(crate) fn listing(&self, profile: Profile) -> Option<Arc<Listing>> {
         let shelf = self.by_profile.borrow();
         let of = |profile| shelf.get(&profile).and_then(|entry| entry.listing.clone());
-        of(profile).or_else(|| of(Hello::own().profile))
+        of(profile).or_else(|| of(Profile::own()))
     }
 
     /// Whether it is known what exactly this profile is offered.
@@ -141,35 +143,47 @@ impl Fetching {
 }
 
 /// Follows the pages to their end; `None` if the server did not answer.
-async fn gathered(server: &Server, talk: &Rc<Conversation>, mut gather: Gather) -> Option<Listing> {
+async fn gathered(server: &Server, talk: &Rc<Conversation>, gather: Gather) -> Option<Listing> {
+    match pages(talk, gather, server.call_timeout).await {
+        Ok((listing, shortfall)) => {
+            if !shortfall.is_empty() {
+                tracing::warn!(
+                    server = &*server.name,
+                    skipped = shortfall.skipped,
+                    cut = ?shortfall.cut,
+                    "a server's lists are not offered whole"
+                );
+            }
+            Some(listing)
+        }
+        Err((kind, failure)) => {
+            tracing::warn!(server = &*server.name, %kind, cause = %failure.cause, "no list");
+            None
+        }
+    }
+}
+
+/// Follows the pages to their end. Every answer may take as long as `within`.
+pub(super) async fn pages(
+    talk: &Rc<Conversation>,
+    mut gather: Gather,
+    within: Millis,
+) -> Result<(Listing, Shortfall), (Kind, Failure)> {
     while let Some(ask) = gather.ask() {
         let params = ask.params().and_then(|json| RawValue::from_string(json).ok());
         let params = Params::parse(params.as_deref()).unwrap_or_default();
-        match talk.ask(ask.method(), params, None, server.call_timeout).await {
+        match talk.ask(ask.method(), params, None, within).await {
             Reply::Answer(Ok(result)) => {
-                let value: &RawValue = serde_json::from_slice(&result).ok()?;
-                if gather.page(value).is_err() {
+                let page = serde_json::from_slice::<&RawValue>(&result).ok();
+                if page.is_none_or(|page| gather.page(page).is_err()) {
                     gather.refused();
                 }
             }
             Reply::Answer(Err(_)) => gather.refused(),
-            Reply::Failed(failure) => {
-                let kind = ask.kind;
-                tracing::warn!(server = &*server.name, %kind, cause = %failure.cause, "no list");
-                return None;
-            }
+            Reply::Failed(failure) => return Err((ask.kind, failure)),
         }
     }
-    let (listing, shortfall) = gather.finish();
-    if !shortfall.is_empty() {
-        tracing::warn!(
-            server = &*server.name,
-            skipped = shortfall.skipped,
-            cut = ?shortfall.cut,
-            "a server's lists are not offered whole"
-        );
-    }
-    Some(listing)
+    Ok(gather.finish())
 }
 
 impl Server {

@@ -63,6 +63,13 @@ pub(crate) struct PlaceError {
     reason: String,
 }
 
+impl PlaceError {
+    /// Why, without the server's name.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
 impl HttpPlace {
     /// Works out where a server with a `url` is. `mark` is the gateway's own, for [`PASSED`].
     pub(crate) fn new(
