@@ -254,6 +254,12 @@ impl Core {
         self.pins.sweep(now);
     }
 
+    /// How many pins of each route hold.
+    #[must_use]
+    pub fn pin_counts(&self, now: Now) -> Vec<(&Arc<str>, usize)> {
+        self.pins.counts(now, self.routes.iter().map(|route| route.name()))
+    }
+
     /// How many pins are kept.
     #[must_use]
     pub fn pin_count(&self) -> usize {

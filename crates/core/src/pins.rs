@@ -4,7 +4,7 @@
 //! - The TTL is strict: locked once, not extended by use. At exactly its deadline a pin still
 //!   holds, so that a session of `ttl` length is served by one target from end to end.
 //! - The table is bounded. A full shard drops what has expired, else what would expire first.
-//! - Sessions are kept as keyed 128-bit hashes: no caller's text stays in memory, and nobody can
+//! - Sessions are kept as keyed hashes of 128 bits, 32 of them the route's: no caller's text stays in memory, and nobody can
 //!   aim at another caller's entry without knowing the seed (I16).
 //!
 //! Whether a pin is *honoured* is decided by the plan, which knows the candidates.
@@ -12,6 +12,7 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hasher},
+    sync::Arc,
 };
 
 use crate::{
@@ -35,6 +36,9 @@ impl Pin {
         now <= self.until
     }
 }
+
+/// The first bits of a key are the route's.
+const TAG_BITS: u32 = 32;
 
 /// Enough shards that threads seldom meet in one.
 const SHARDS: usize = 64;
@@ -70,7 +74,32 @@ impl Pins {
             }
             u128::from(hasher.finish())
         };
-        PinKey(half(0) << 64 | half(0x5EED))
+        let rest = (half(0) << 64 | half(0x5EED)) & (u128::MAX >> TAG_BITS);
+        PinKey(u128::from(self.tag(route)) << (128 - TAG_BITS) | rest)
+    }
+
+    /// What a route's pins have in common, so that they can be counted.
+    fn tag(&self, route: &str) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.seed);
+        hasher.write(route.as_bytes());
+        hasher.finish() as u32
+    }
+
+    /// How many pins of each of these routes hold.
+    pub(crate) fn counts<'a>(
+        &self,
+        now: Now,
+        routes: impl Iterator<Item = &'a Arc<str>>,
+    ) -> Vec<(&'a Arc<str>, usize)> {
+        let mut by_tag: BTreeMap<u32, usize> = BTreeMap::new();
+        for shard in &self.shards {
+            for (key, _) in lock(shard).iter().filter(|(_, pin)| pin.holds(now)) {
+                *by_tag.entry((key.0 >> (128 - TAG_BITS)) as u32).or_default() += 1;
+            }
+        }
+        let count = |route| by_tag.get(&self.tag(route)).copied().unwrap_or_default();
+        routes.map(|route| (route, count(route))).collect()
     }
 
     pub(crate) fn get(&self, key: PinKey) -> Option<Pin> {
@@ -136,6 +165,21 @@ mod tests {
         assert_eq!(distinct.len(), keys.len());
         assert_eq!(pins.key("r", "c", "s"), keys[0]);
         assert_ne!(Pins::new(8, 100).key("r", "c", "s"), keys[0]);
+    }
+
+    #[test]
+    fn pins_are_counted_by_route_while_they_hold() {
+        let pins = Pins::new(7, 1000);
+        for (route, sessions, until) in [("a", 5, 10), ("b", 3, 20), ("gone", 2, 20)] {
+            for session in 0..sessions {
+                let key = pins.key(route, "", &format!("{session}"));
+                pins.set(Now(0), key, pin(until));
+            }
+        }
+        let routes: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
+        let counts = |now| pins.counts(Now(now), routes.iter()).into_iter().map(|(_, it)| it);
+        assert_eq!(counts(10).collect::<Vec<_>>(), [5, 3, 0]);
+        assert_eq!(counts(11).collect::<Vec<_>>(), [0, 3, 0]);
     }
 
     #[test]

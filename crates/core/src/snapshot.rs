@@ -114,6 +114,10 @@ impl BackendSnapshot {
         } else {
             window.map(|standing| Reason::Mark(standing.reason))
         };
+        let reached = backend.endpoint.as_ref().filter(|_| endpoint_state != State::Closed);
+        let (endpoint_error, endpoint_check) = reached.map_or((None, None), |endpoint| {
+            endpoint.cell.with(|guarded| (guarded.last_error, guarded.last_check))
+        });
         let breakers = [own.half_open_from, endpoint.and_then(|gate| gate.half_open_from)];
         let marks = [exclusion, window].map(|mark| mark.map(|standing| standing.until));
         let until = breakers.into_iter().chain(marks).flatten();
@@ -133,8 +137,9 @@ impl BackendSnapshot {
             healthy: state != State::Open && !reading.is_in_window && !reading.is_excluded,
             rank: rank(&reading, now),
             consecutive_failures,
-            last_error,
-            last_check,
+            // What is wrong with the host is wrong with the target; the later error is the one.
+            last_error: last_error.into_iter().chain(endpoint_error).max_by_key(|error| error.at),
+            last_check: last_check.max(endpoint_check),
             deadline: until.filter(|until| !now.reached(*until)).max(),
             reason,
             generation: own.generation,

@@ -15,6 +15,7 @@
 mod families;
 mod labels;
 mod mcp;
+mod prune;
 mod scrape;
 mod table;
 #[cfg(test)]
@@ -63,9 +64,11 @@ impl Metrics {
         Self { families, mcp, table }
     }
 
-    /// A config begins to serve: its routes and targets get their series.
+    /// A config begins to serve: its routes and targets get their series, and what it dropped
+    /// loses its own.
     pub(crate) fn follow(&self, live: &Live) {
         self.table.store(Table::new(&self.families, live).into());
+        prune::prune(&self.families, live);
     }
 
     /// An attempt begins.

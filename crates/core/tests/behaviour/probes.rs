@@ -2,6 +2,7 @@
 
 use tidegate_core::{
     breaker::State,
+    snapshot::Reason,
     time::{Millis, Now},
 };
 
@@ -180,4 +181,26 @@ fn probing_what_is_not_there_says_so() {
     let mut bed = Bed::of(&["a"]);
     assert!(!bed.core.server_probed(bed.now, "nobody", true, &mut bed.notes));
     assert!(!bed.core.endpoint_probed(bed.now, "nobody", true, true, &mut bed.notes));
+}
+
+#[test]
+fn a_target_whose_host_no_probe_reaches_tells_the_hosts_error() {
+    let mut bed = Bed::of(&["a"]).endpoint("host", "a");
+    bed.hit("a", ok());
+    assert_eq!(bed.snap("a").last_error, None);
+    bed.wait(1_000);
+    for _ in 0..3 {
+        probe_endpoint(&mut bed, false, false);
+    }
+    let snap = bed.snap("a");
+    assert_eq!((snap.reason, snap.state), (Some(Reason::EndpointOpen), State::Open));
+    let error = snap.last_error.expect("something is wrong");
+    assert_eq!((error.at, error.outcome), (bed.now, None));
+    assert_eq!(snap.last_check, Some(bed.now));
+    // Once the host is reached again, its trouble is not the target's any more.
+    bed.wait(1_000);
+    for _ in 0..3 {
+        probe_endpoint(&mut bed, true, false);
+    }
+    assert_eq!(bed.snap("a").last_error, None);
 }

@@ -37,10 +37,12 @@ pub(super) fn gauges(live: &Live, now: Now) -> Vec<MetricFamily> {
     for backend in &snapshot.backends {
         inflight.with_label_values(&[backend.id.as_str()]).set(i64::from(backend.in_flight));
     }
-    // The core keeps pins by a hash of route, caller and session: how many there are in all is
-    // known, of which route they are is not.
     let sessions = gauge("sessions", "Sessions that have a pin.", &["route"]);
-    sessions.with_label_values(&["all"]).set(live.core.pin_count() as i64);
+    for (route, count) in live.core.pin_counts(now) {
+        if live.file.routes.contains_key(&**route) {
+            sessions.with_label_values(&[&**route]).set(count as i64);
+        }
+    }
     let config = gauge("config_info", "The config that serves.", &["sha"]);
     config.with_label_values(&[live.fingerprint.as_str()]).set(1);
     registry.gather()

@@ -7,8 +7,8 @@
 //! Rules kept here:
 //! - Label values are names of the config and nothing else (I15, S53). A name the table does not
 //!   know, for example of a config that has just been replaced, is counted as [`OTHER`].
-//! - Series begin at zero when the config is read, so that a first failure is an increase. They
-//!   stay when a reload drops their target: a counter that vanishes cannot be told from a restart.
+//! - Series begin at zero when the config is read, so that a first failure is an increase. They go
+//!   when a reload drops their route or target (`prune.rs`).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::live::Live;
 /// Stands for every name that is not of the config.
 pub(super) const OTHER: &str = "other";
 /// The route label of requests that name their target.
-const DIRECT: &str = "direct";
+pub(super) const DIRECT: &str = "direct";
 /// What a provider says it counted.
 pub(super) const TOKEN_KINDS: [&str; 3] = ["input", "output", "cached"];
 

@@ -67,7 +67,7 @@ fn every_event_is_counted_where_a_board_looks_for_it() {
         r#"tidegate_backend_state{backend="one",state="closed"} 1"#,
         r#"tidegate_backend_state{backend="one/small",state="open"} 0"#,
         r#"tidegate_inflight{target="one/small"} 0"#,
-        r#"tidegate_sessions{route="all"} 0"#,
+        r#"tidegate_sessions{route="fast"} 0"#,
         r#"tidegate_config_info{sha="f1"} 1"#,
     ] {
         check(&text, line);
@@ -102,21 +102,39 @@ fn s53_a_million_names_from_outside_add_no_series() {
 }
 
 #[test]
-fn a_reload_brings_its_series_and_keeps_the_counts() {
+fn a_reload_brings_its_series_keeps_the_counts_and_drops_what_is_gone() {
     let (metrics, _) = filled();
+    // A name of the config may be any word, also one that a family knows.
     let next = test_bed::live_as(
-        "providers: {three: {api: fake}}\nroutes: {new: {tiers: [[three/a]]}}\n",
+        "providers: {one: {api: fake}, three: {api: fake}}\n\
+         routes: {new: {tiers: [[three/a]]}, fast: {tiers: [[one/small], [three/a]]}}\n",
         "f2",
     );
+    metrics.request("unknown", 404, None, Millis(1));
+    metrics.transition(ChangeLabels { backend: "two#1", from: "a", to: "b", reason: "c" });
+    metrics.transition(ChangeLabels { backend: "one#1", from: "a", to: "b", reason: "c" });
     metrics.follow(&next);
     metrics.attempt("new", "three/a", OutcomeKind::Success);
     let text = metrics.render(&next, Now(1));
-    check(&text, r#"tidegate_attempts_total{outcome="success",route="new",target="three/a"} 1"#);
-    check(&text, r#"tidegate_attempts_total{outcome="success",route="fast",target="two/large"} 1"#);
-    assert!(
-        !text.contains(r#"tidegate_inflight{target="one/small"}"#),
-        "a gauge outlived its target"
-    );
+    for kept in [
+        r#"tidegate_attempts_total{outcome="success",route="new",target="three/a"} 1"#,
+        r#"tidegate_attempts_total{outcome="overloaded",route="fast",target="one/small"} 1"#,
+        r#"tidegate_requests_total{result="ok",route="fast"} 1"#,
+        r#"tidegate_requests_total{result="refused",route="other"} 1"#,
+        r#"tidegate_requests_total{result="ok",route="direct"} 0"#,
+        r#"tidegate_request_seconds_count{route="fast"} 2"#,
+        r#"tidegate_probes_total{backend="one",result="failed"} 1"#,
+        r#"tidegate_sessions_moved_total{reason="declined"} 1"#,
+        r#"tidegate_transitions_total{backend="one#1",from="a",reason="c",to="b"} 1"#,
+    ] {
+        check(&text, kept);
+    }
+    let stale: Vec<&str> =
+        text.lines().filter(|line| line.contains("two") || line.contains("slow")).collect();
+    assert!(stale.is_empty(), "series of what is gone: {stale:#?}");
+    metrics.follow(&test_bed::live(test_bed::TWO_PROVIDERS));
+    let text = metrics.render(&test_bed::live(test_bed::TWO_PROVIDERS), Now(1));
+    check(&text, r#"tidegate_attempts_total{outcome="success",route="fast",target="two/large"} 0"#);
 }
 
 #[test]

@@ -85,3 +85,25 @@ fn affinity_never_blocks_failover() {
     }
     drop(other);
 }
+
+#[test]
+fn sessions_are_counted_by_route() {
+    let fake = good();
+    let url = fake.url();
+    let yaml = format!(
+        "listen: 127.0.0.1:0\nadmin: {{listen: '127.0.0.1:0'}}\nhealth: {{probe: {{every: 0s}}}}\n\
+         providers: {{a: {{api: openai, url: '{url}/v1'}}}}\n\
+         routes: {{r: {{tiers: [[a/m]]}}, s: {{tiers: [[a/m]]}}}}\n"
+    );
+    let gate = crate::bed::Gate::start(&yaml, &[]);
+    for (model, session) in [("r", "1"), ("r", "2"), ("r", "1"), ("s", "1"), ("a/m", "1")] {
+        let headers = format!("x-tidegate-session: {session}\r\n");
+        let body = crate::bed::chat(model, false);
+        assert_eq!(gate.post_with("/v1/chat/completions", &headers, &body).status, 200);
+    }
+    let metrics = gate.admin("/metrics").text();
+    let counts: Vec<&str> =
+        metrics.lines().filter(|line| line.starts_with("tidegate_sessions{")).collect();
+    let expected = ["tidegate_sessions{route=\"r\"} 2", "tidegate_sessions{route=\"s\"} 1"];
+    assert_eq!(counts, expected);
+}
