@@ -17,6 +17,7 @@
 //! - `transport`: what a way to a server looks like; `http`, `stdio`; `carrier`: either.
 //! - `server`: one configured server; `shelf`: what it offers; `keeper`: the gateway's own eye on
 //!   it; `keep`: a client's idle connection; `fakes`: servers inside the process.
+//! - [`guest`]: the other side, a client of a gateway's; `visit`: one look at one server.
 //!
 //! Left to `tidegate_mcp`: what messages mean, what a session sees, when a connection is lost and
 //! whether a call may be replayed. Left to the core: health.
@@ -28,6 +29,7 @@ mod door;
 mod fakes;
 mod front;
 mod ground;
+pub mod guest;
 mod hearing;
 mod hello;
 mod http;
@@ -42,6 +44,7 @@ mod shelf;
 mod stdio;
 mod stream;
 mod transport;
+mod visit;
 
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
@@ -51,8 +54,14 @@ use tidegate_config::secret::Environment;
 use tidegate_mcp::{cause::Cause, health};
 use tokio::sync::watch;
 
-pub(crate) use self::door::{Door, Knocks, PATH, line};
-use self::{ground::Ground, hub::Hub, stdio::Children};
+use self::{door::Arrived, hub::Hub};
+pub(crate) use self::{
+    door::{Door, Knocks, PATH, line},
+    ground::Ground,
+    hub::naming,
+    stdio::Children,
+    visit::{NoVisit, all_left, visit},
+};
 use crate::{
     gateway::{Gateway, Worker},
     task,
@@ -76,8 +85,17 @@ pub(crate) async fn run(
     task::spawn("mcp watch", watch(Rc::clone(&hub)));
     loop {
         tokio::select! {
-            knock = knocks.recv() => match knock {
-                Some(knock) => task::spawn("mcp knock", front::answer(Rc::clone(&hub), knock)),
+            arrived = knocks.recv() => match arrived {
+                Some(Arrived::Knock(knock)) => {
+                    task::spawn("mcp knock", front::answer(Rc::clone(&hub), knock));
+                }
+                Some(Arrived::Probe { server, answer }) => {
+                    let hub = Rc::clone(&hub);
+                    task::spawn("mcp probe", async move {
+                        // An operator may not wait for it.
+                        let _ = answer.send(hub.probe(&server).await);
+                    });
+                }
                 None => break,
             },
             () = reached(phase.clone(), Phase::Draining) => break,

@@ -34,6 +34,9 @@ use crate::{
 /// Long enough to look at something, short enough to be forgotten about safely.
 const TTL: Millis = Millis::minutes(10);
 
+/// What the id of an MCP server begins with.
+const SERVER: &str = "mcp:";
+
 /// `POST /api/reload`.
 pub(super) fn reload(gateway: &Gateway, environment: &dyn Environment) -> Answer {
     let path = gateway.live.load().path.clone();
@@ -107,6 +110,12 @@ pub(super) async fn backend(
         Deed::Hold => {
             answer["until_unix_ms"] = gateway.clock.unix_ms_of(until).into();
             worker.with_notes(|notes| live.core.hold(now, id, until, notes))
+        }
+        Deed::Probe if id.starts_with(SERVER) => {
+            let passed = gateway.door.probe(&id[SERVER.len()..]).await;
+            let word = passed.map(|passed| if passed { "passed" } else { "failed" });
+            answer["result"] = word.into();
+            word.is_some()
         }
         Deed::Probe => match target(&live, id) {
             None => false,

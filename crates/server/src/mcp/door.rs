@@ -16,6 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
+use tidegate_wire::error_body::OwnErrorKind;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
@@ -82,14 +83,23 @@ impl Answer {
     }
 }
 
+/// What comes over the line.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// A client's request.
+    Knock(Knock),
+    /// An operator wants a server probed now; whether it answered, if there is such a server.
+    Probe { server: String, answer: oneshot::Sender<Option<bool>> },
+}
+
 /// A worker's end of the line.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
-    line: mpsc::Sender<Knock>,
+    line: mpsc::Sender<Arrived>,
 }
 
 /// The MCP thread's end of the line.
-pub(crate) type Knocks = mpsc::Receiver<Knock>;
+pub(crate) type Knocks = mpsc::Receiver<Arrived>;
 
 /// A line.
 pub(crate) fn line() -> (Door, Knocks) {
@@ -98,6 +108,13 @@ pub(crate) fn line() -> (Door, Knocks) {
 }
 
 impl Door {
+    /// A refusal before anybody came to the door. Clients show their users what JSON-RPC says,
+    /// and nothing of any other body.
+    pub(crate) fn turn_away(error: OwnErrorKind, message: &str) -> Response<ClientBody> {
+        let status = StatusCode::from_u16(error.row().status);
+        refused(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
+    }
+
     /// Answers a request for [`PATH`] whose caller is known.
     pub(crate) async fn answer(
         &self,
@@ -129,7 +146,7 @@ impl Door {
             caller,
             answer: sender,
         };
-        if self.line.try_send(knock).is_err() {
+        if self.line.try_send(Arrived::Knock(knock)).is_err() {
             return refused(StatusCode::SERVICE_UNAVAILABLE, "the gateway is busy; try again");
         }
         match tokio::time::timeout(ANSWER_WITHIN, answered).await {
@@ -137,6 +154,16 @@ impl Door {
             Ok(Err(_)) => refused(StatusCode::SERVICE_UNAVAILABLE, "the gateway is closing"),
             Err(_) => refused(StatusCode::GATEWAY_TIMEOUT, "the gateway took too long"),
         }
+    }
+}
+
+impl Door {
+    /// Probes a server now: whether it answered, if there is such a server.
+    pub(crate) async fn probe(&self, server: &str) -> Option<bool> {
+        let (sender, answered) = oneshot::channel();
+        let arrived = Arrived::Probe { server: server.to_owned(), answer: sender };
+        self.line.try_send(arrived).ok()?;
+        tokio::time::timeout(ANSWER_WITHIN, answered).await.ok()?.ok()?
     }
 }
 

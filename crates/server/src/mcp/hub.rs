@@ -234,6 +234,12 @@ impl Hub {
         }
     }
 
+    /// Probes a server now; `None` if there is none of this name, or nothing to probe it over.
+    pub(crate) async fn probe(&self, name: &str) -> Option<bool> {
+        let server = self.servers().into_iter().find(|it| &*it.name == name)?;
+        keeper::probe(&server, &self.ground).await
+    }
+
     /// Something changed that sessions may be waiting for.
     pub(crate) fn wake(&self) {
         self.clients.borrow().values().for_each(|client| client.wake());

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tidegate_config::file::ProbeFile;
 use tidegate_core::{
-    probe::{ProbeClock, Tick},
+    probe::{ProbeClock, ProbeSettings, Tick},
     time::{Millis, Now},
 };
 use tidegate_mcp::{
@@ -33,11 +33,7 @@ pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) 
     if !server.is_usable() {
         return;
     }
-    let live = ground.live();
-    let layers = [live.file.health.probe.as_ref(), server.file().health.probe.as_ref()];
-    let layers: Vec<&ProbeFile> = layers.into_iter().flatten().collect();
-    let probe = ProbeFile::resolve(&layers);
-    let mut clock = ProbeClock::new(probe, rng::draw(), ground.now());
+    let mut clock = ProbeClock::new(settings(&server, &ground), rng::draw(), ground.now());
     let is_probed = clock.next_due().is_some();
     if is_probed {
         // The first look is the first probe.
@@ -62,14 +58,27 @@ pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) 
         let now = ground.now();
         let contact = ground.live().core.contact(&backend_id(&server.name));
         if clock.tick(now, contact) == Tick::Probe {
-            let within = Duration::from_millis(clock.settings().timeout.0);
-            if let Some(link) = link_to_probe(&server, &ground, &home) {
-                let passed = tokio::time::timeout(within, probe_over(&server, &link)).await;
-                learn(&server, &ground, passed == Ok(true));
-            }
+            // Without a session there may be nothing to probe over.
+            let _ = probe(&server, &ground).await;
             clock.ended();
         }
     }
+}
+
+/// Probes a server now; `None` if there is no connection that it could go over.
+pub(crate) async fn probe(server: &Rc<Server>, ground: &Rc<Ground>) -> Option<bool> {
+    let link = link_to_probe(server, ground)?;
+    let within = Duration::from_millis(settings(server, ground).timeout.0);
+    let passed = tokio::time::timeout(within, probe_over(server, &link)).await == Ok(true);
+    learn(server, ground, passed);
+    Some(passed)
+}
+
+fn settings(server: &Server, ground: &Ground) -> ProbeSettings {
+    let live = ground.live();
+    let layers = [live.file.health.probe.as_ref(), server.file().health.probe.as_ref()];
+    let layers: Vec<&ProbeFile> = layers.into_iter().flatten().collect();
+    ProbeFile::resolve(&layers)
 }
 
 /// The first connection, and the lists it brings.
@@ -103,9 +112,9 @@ async fn revive(server: &Rc<Server>, link: &Rc<Link>) -> bool {
 }
 
 /// The connection that a probe goes over.
-fn link_to_probe(server: &Rc<Server>, ground: &Rc<Ground>, home: &Rc<Link>) -> Option<Rc<Link>> {
+fn link_to_probe(server: &Rc<Server>, ground: &Rc<Ground>) -> Option<Rc<Link>> {
     if !server.is_own_child() {
-        return Some(Rc::clone(home));
+        return server.home.borrow().clone();
     }
     let clients = ground.hub()?.clients();
     let links = clients.iter().filter_map(|it| it.link(it.place_of(server)?));
