@@ -9,6 +9,7 @@
 //! - `live`: the config at work; `provider` what an upstream request needs; `caller` who may ask.
 //! - `upstream`: connections, TLS, pools.
 //! - `control`, `admin`, `probe`, `metrics`, `report`: the operator's side.
+//! - [`connect`]: asks everything a config leads to, once; [`guest`]: a client of a gateway's MCP.
 //! - [`child`]: the process between the gateway and a server's program.
 //! - [`fake`], `demo`: a scripted provider, for the demo, tests and benches.
 //! - [`clock`] and [`rng`]: the only files that read clocks and make random numbers.
@@ -17,6 +18,7 @@ mod admin;
 mod caller;
 pub mod child;
 pub mod clock;
+pub mod connect;
 mod control;
 mod data;
 pub mod demo;
@@ -39,3 +41,5 @@ mod task;
 mod test_bed;
 mod upstream;
 mod worker;
+
+pub use crate::mcp::guest;

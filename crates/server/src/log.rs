@@ -16,6 +16,7 @@
 mod civil;
 mod escape;
 mod line;
+mod overhear;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use tidegate_core::time::Millis;
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Metadata, Subscriber, span};
 
-pub(crate) use self::civil::rfc3339;
 use self::line::Line;
+pub(crate) use self::{civil::rfc3339, overhear::Overheard};
 use crate::clock::Clock;
 
 /// The `target` of events that tell of a state change: text lines show them as `from → to`.

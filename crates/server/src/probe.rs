@@ -35,7 +35,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use self::schedule::Schedule;
 use crate::{gateway::Worker, metrics::ProbeResult, provider::Target, rng, task};
 
-pub(crate) use self::ask::{Heard, ask};
+pub(crate) use self::ask::{Heard, Silence, ask, status_of};
 
 /// How late a reload may be noticed.
 const LOOK_EVERY: Millis = Millis(500);

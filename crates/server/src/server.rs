@@ -181,13 +181,23 @@ impl Server {
         let named = live.targets.keys().filter(|id| !id.ends_with("/*")).count();
         let dot = if is_ascii { "*" } else { "·" };
         let routes: Vec<&str> = live.file.routes.keys().map(String::as_str).collect();
+        let servers: Vec<&str> = live.file.mcp.servers.keys().map(String::as_str).collect();
+        let mcp = match servers.len() {
+            0 => String::new(),
+            _ => {
+                format!("  mcp    http://{}/mcp   servers: {}\n", self.address, servers.join(", "))
+            }
+        };
         format!(
-            "tidegate {version}  {name} (sha {})  {named} targets, {} routes\n\
+            "tidegate {version}  {name} (sha {})  {}, {}, {}\n\
              \x20 api    http://{}/v1    OpenAI and Anthropic wire formats; models: {}\n\
+             {mcp}\
              \x20 admin  http://{}       metrics {dot} /api/snapshot\n\
              serving\n",
             live.fingerprint,
-            routes.len(),
+            counted(named, "target"),
+            counted(routes.len(), "route"),
+            counted(servers.len(), "MCP server"),
             self.address,
             routes.join(", "),
             self.admin_address,
@@ -239,6 +249,11 @@ impl Server {
     }
 }
 
+/// `1 route`, `2 routes`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Reads a config, checks it whole, and swaps it in if it is good.
 pub(crate) fn reload(
     gateway: &Gateway,
@@ -254,7 +269,8 @@ pub(crate) fn reload(
     Ok(Reloaded { fingerprint, warnings })
 }
 
-fn prepare(
+/// Reads a config and checks it whole.
+pub(crate) fn prepare(
     source: &Source,
     path: Option<PathBuf>,
     environment: &dyn Environment,

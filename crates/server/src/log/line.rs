@@ -59,6 +59,16 @@ impl Line {
         format!("{clock} {words}\n")
     }
 
+    /// The server it is about, and its words without that; none if it is about none.
+    pub(super) fn about_server(mut self) -> Option<(String, String)> {
+        let server = self.fields.get("server")?.as_str()?.to_owned();
+        self.fields.retain(|name, _| name != "server");
+        // What is overheard is shown beside its server, where a mark would only repeat that
+        // something is wrong.
+        self.level = Level::INFO;
+        Some((server, self.plain_words()))
+    }
+
     fn plain_words(&self) -> String {
         let mark = match self.level {
             Level::ERROR => "error: ",

@@ -21,8 +21,8 @@ use tidegate_config::{
     secret::{FixedEnvironment, SecretRef},
 };
 use tidegate_core::time::Millis;
+pub use tidegate_mcp::cause::Cause;
 use tidegate_mcp::{
-    cause::Cause,
     listing::{Gather, Kind, Listing, ServerInfo},
     message::{self, ErrorObject, Id, METHOD_NOT_FOUND, Params},
     raw::quoted,

@@ -10,7 +10,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use tidegate_config::file::Api;
 
 use crate::{
@@ -30,11 +30,30 @@ pub(crate) enum Heard {
     OwnShortage,
 }
 
+/// Why a probe got no HTTP answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// The path of the config cannot be asked for.
+    Path,
+    /// No connection.
+    Connect(ConnectError),
+    /// The connection broke before an answer.
+    Broken,
+}
+
 /// Asks a provider; whoever calls limits the time.
 pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
+    match status_of(&worker, &target).await {
+        Ok(_) => Heard::Answer,
+        Err(Silence::Connect(ConnectError::Shortage)) => Heard::OwnShortage,
+        Err(_) => Heard::Nothing,
+    }
+}
+
+/// The status that a provider answers with; whoever calls limits the time.
+pub(crate) async fn status_of(worker: &Worker, target: &Target) -> Result<StatusCode, Silence> {
     let provider = &target.provider;
-    // A path of the config that cannot be asked for is never answered.
-    let Some(request) = request(&target) else { return Heard::Nothing };
+    let request = request(target).ok_or(Silence::Path)?;
     let connected = match &provider.place {
         Some(place) => worker.pool.fresh(&provider.connections, place).await,
         None => {
@@ -42,17 +61,16 @@ pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
             worker.pool.handshake(&provider.connections, io, false).await
         }
     };
-    let heard = match connected {
+    let answered = match connected {
         Ok(lease) => match lease.send(request).await {
-            Ok(_) => Heard::Answer,
-            Err(_) => Heard::Nothing,
+            Ok(response) => Ok(response.status()),
+            Err(_) => Err(Silence::Broken),
         },
-        Err(ConnectError::Shortage) => Heard::OwnShortage,
-        Err(_) => Heard::Nothing,
+        Err(error) => Err(Silence::Connect(error)),
     };
     // An HTTP/2 connection is kept as soon as it is there. Whoever uses one has a hold of its own.
     worker.pool.clear();
-    heard
+    answered
 }
 
 fn request(target: &Target) -> Option<Request<Pieces>> {
