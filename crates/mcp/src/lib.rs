@@ -11,6 +11,7 @@
 //! - [`session`]: which servers one client session sees.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
 //! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay.
+//! - [`search`]: which of thousands of tools fits a request.
 //! - [`keepalive`], [`supervisor`]: idle connections; child processes that crash.
 
 pub mod call;
@@ -23,5 +24,6 @@ pub mod listing;
 pub mod message;
 pub mod names;
 pub mod raw;
+pub mod search;
 pub mod session;
 pub mod supervisor;

@@ -1,0 +1,161 @@
+//! What is worked out of one document by itself, once per content.
+//!
+//! Everything that depends on other documents (how rare a word is, how long texts are) is left to
+//! the index, so that a changed tool costs the analysis of that tool and no other.
+
+use super::{
+    document::{Document, cut},
+    grams::each_gram,
+    lexicon::{Deeds, deeds, is_stop},
+    matrix::Row,
+    model::{Model, model},
+    postings::{Term, pair, term},
+    stem::stem,
+    words::{Form, Word, words},
+};
+
+/// Fields whose words are counted.
+pub(super) const FIELDS: usize = 3;
+/// Bytes of a description that give pairs, runs of letters and the direction: what a tool is
+/// stands at the beginning.
+const HEAD: usize = 600;
+
+/// One document, taken apart.
+#[derive(Debug)]
+pub(super) struct Analysis {
+    pub(super) hash: u64,
+    /// By field (name, description, parameters): terms with counts, sorted, and their sum.
+    pub(super) fields: [Vec<(Term, f32)>; FIELDS],
+    pub(super) lengths: [f32; FIELDS],
+    /// The words of the name, each once.
+    pub(super) name: Vec<Term>,
+    pub(super) pairs: Vec<Term>,
+    pub(super) grams: Vec<(Term, f32)>,
+    pub(super) deeds: Deeds,
+    pub(super) direction: Row,
+    /// Words as they are written, for corrections.
+    pub(super) surfaces: Vec<Box<str>>,
+}
+
+impl Analysis {
+    pub(super) fn new(document: &Document) -> Self {
+        let name = words(&document.name);
+        let description = words(&document.description);
+        let head = words(cut(&document.description, HEAD));
+        let parameters = words(&document.parameters);
+        let counted = [&name, &description, &parameters].map(|words| counts(words));
+        let lengths = counted.each_ref().map(|terms| terms.iter().map(|(_, count)| count).sum());
+        let mut pairs: Vec<Term> = pairs(&name).chain(pairs(&head)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut surfaces: Vec<Box<str>> = [&name, &head, &parameters]
+            .into_iter()
+            .flatten()
+            .chain(&words(&document.server))
+            .filter(|word| word.text.chars().all(char::is_alphabetic) && word.text.len() > 3)
+            .map(|word| word.text.as_str().into())
+            .collect();
+        surfaces.sort_unstable();
+        surfaces.dedup();
+        Self {
+            hash: document.hash(),
+            lengths,
+            name: distinct(&name),
+            pairs,
+            grams: grams(&name, &head),
+            deeds: own_deeds(&name, &head),
+            direction: direction(model(), &name, &head),
+            surfaces,
+            fields: counted,
+        }
+    }
+}
+
+impl Analysis {
+    /// Bytes held, about.
+    pub(super) fn bytes(&self) -> usize {
+        let fields: usize = self.fields.iter().map(Vec::len).sum();
+        let words: usize = self.surfaces.iter().map(|word| word.len() + 16).sum();
+        (fields + self.grams.len()) * 16 + (self.name.len() + self.pairs.len()) * 8 + words + 256
+    }
+}
+
+/// Terms of words and how often each occurs; words that say nothing are left out.
+fn counts(words: &[Word]) -> Vec<(Term, f32)> {
+    let telling = words.iter().filter(|word| !is_stop(&word.text));
+    let mut terms: Vec<Term> = telling.map(|word| term(&stem(&word.text))).collect();
+    terms.sort_unstable();
+    #[expect(clippy::cast_precision_loss, reason = "counts of words in a bounded text")]
+    let count = |same: &[Term]| (same[0], same.len() as f32);
+    terms.chunk_by(|one, next| one == next).map(count).collect()
+}
+
+/// The terms of a name, each once; a joined word stands for itself only if it has no parts.
+pub(super) fn distinct(words: &[Word]) -> Vec<Term> {
+    let telling = words.iter().filter(|word| word.form != Form::Joined && !is_stop(&word.text));
+    let mut terms: Vec<Term> = telling.map(|word| term(&stem(&word.text))).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
+/// Words that follow each other, with those left out that say nothing.
+fn pairs(words: &[Word]) -> impl Iterator<Item = Term> {
+    let telling = words.iter().filter(|word| word.form != Form::Joined && !is_stop(&word.text));
+    let terms: Vec<Term> = telling.map(|word| term(&stem(&word.text))).collect();
+    (1..terms.len()).map(move |at| pair(terms[at - 1], terms[at]))
+}
+
+/// Runs of letters and their weight; those of the name count twice.
+fn grams(name: &[Word], description: &[Word]) -> Vec<(Term, f32)> {
+    let mut found = Vec::new();
+    for (words, weight) in [(name, 2.0), (description, 1.0)] {
+        for word in words.iter().filter(|word| word.form != Form::Part && !is_stop(&word.text)) {
+            each_gram(&word.text, |gram| found.push((gram, weight)));
+        }
+    }
+    found.sort_unstable_by_key(|(gram, _)| *gram);
+    let sum =
+        |same: &[(Term, f32)]| (same[0].0, same.iter().map(|(_, weight)| weight).sum::<f32>());
+    let summed = found.chunk_by(|one, next| one.0 == next.0).map(sum);
+    // The second time a run occurs says less than the first.
+    summed.map(|(gram, weight)| (gram, weight.sqrt())).collect()
+}
+
+/// What a tool does: by the verbs of its name, else by the first verb of its description.
+fn own_deeds(name: &[Word], description: &[Word]) -> Deeds {
+    let named = name.iter().fold(0, |all, word| all | deeds(&word.text));
+    let first =
+        || description.iter().take(4).map(|word| deeds(&word.text)).find(|found| *found != 0);
+    if named == 0 { first().unwrap_or(0) } else { named }
+}
+
+/// Where name and description point to together.
+fn direction(model: &Model, name: &[Word], description: &[Word]) -> Row {
+    let rows = rows(model, name).into_iter().chain(rows(model, description));
+    let weighted = rows.map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text)));
+    Row::new(&model.direction(weighted))
+}
+
+/// How much a word counts for a direction beside its rarity.
+pub(super) fn stop_weight(word: &str) -> f32 {
+    if is_stop(word) { 0.15 } else { 1.0 }
+}
+
+/// The rows of words: of a run as a whole if the model knows it, else of its parts.
+pub(super) fn rows<'a>(model: &Model, words: &'a [Word]) -> Vec<(u32, &'a Word)> {
+    let mut known_run = None;
+    let mut found = Vec::with_capacity(words.len());
+    for word in words {
+        if word.form == Form::Part && known_run == Some(word.at) {
+            continue;
+        }
+        if let Some(row) = model.row(&word.text) {
+            if word.form == Form::Joined {
+                known_run = Some(word.at);
+            }
+            found.push((row, word));
+        }
+    }
+    found
+}

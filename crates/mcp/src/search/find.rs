@@ -1,0 +1,174 @@
+//! A search: every part of every document, one sum, the best few.
+//!
+//! Rules kept here:
+//! - Each document gets each part; there is no first stage that could lose one. At ten thousand
+//!   tools this is still below a millisecond.
+//! - Of equal sums the name that sorts first wins.
+
+use super::{
+    document::cut,
+    index::Index,
+    matrix::Row,
+    model::normalise,
+    parts::Parts,
+    postings::{Postings, rarity},
+    query::{QUERY_MAX, Query, Step, steps},
+};
+
+/// One tool found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The document's number.
+    pub doc: usize,
+    /// From 0 to 1, to be compared between requests.
+    pub score: f32,
+    /// What speaks for it.
+    pub parts: Parts,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The best first.
+    pub hits: Vec<Hit>,
+    /// Whether the first hit is likely to be what was looked for.
+    pub has_good_match: bool,
+}
+
+impl Index {
+    /// Searches what is visible, for at most `limit` tools.
+    #[must_use]
+    pub fn search(
+        &self,
+        query: &Query<'_>,
+        visible: &dyn Fn(usize) -> bool,
+        limit: usize,
+    ) -> Answer {
+        let text = [cut(query.description, QUERY_MAX), cut(query.keywords, QUERY_MAX)].join("\n");
+        let steps = steps(self, &text);
+        let external = query.vector.and_then(|vector| self.external_likeness(vector));
+        let mut sums: Vec<f32> = Vec::new();
+        let mut whole = Vec::new();
+        for step in &steps {
+            let parts = self.parts(step, external.as_deref());
+            if sums.is_empty() {
+                sums = parts.iter().map(Parts::sum).collect();
+                whole = parts;
+            }
+        }
+        let mut order: Vec<usize> = (0..sums.len()).filter(|doc| visible(*doc)).collect();
+        let compare = |one: &usize, other: &usize| {
+            let by_name = || self.documents[*one].id.cmp(&self.documents[*other].id);
+            sums[*other].total_cmp(&sums[*one]).then_with(by_name).then(one.cmp(other))
+        };
+        if limit < order.len() {
+            order.select_nth_unstable_by(limit, compare);
+            order.truncate(limit);
+        }
+        order.sort_unstable_by(compare);
+        let hits =
+            order.into_iter().map(|doc| Hit { doc, score: squash(sums[doc]), parts: whole[doc] });
+        let hits: Vec<Hit> = hits.collect();
+        let has_good_match = hits.first().is_some_and(|hit| hit.score > 0.5);
+        Answer { hits, has_good_match }
+    }
+
+    /// Every part of every document.
+    fn parts(&self, step: &Step, external: Option<&[Option<f32>]>) -> Vec<Parts> {
+        let mut parts = vec![Parts::default(); self.documents.len()];
+        self.add_words(step, &mut parts);
+        self.add_letters(step, &mut parts);
+        let mut meaning = self.meaning.likeness(&step.direction);
+        if let Some(external) = external {
+            stand_in(&mut meaning, external);
+        }
+        let fit = self.servers.fit(step);
+        for (doc, part) in parts.iter_mut().enumerate() {
+            let server = self.servers.of(doc);
+            part.meaning = meaning[doc];
+            part.server = fit.said[server];
+            part.server_name = fit.covered[server];
+            part.server_meaning = fit.meaning[server];
+            let own = self.analyses[doc].deeds;
+            part.deeds = match (step.deeds, own) {
+                (0, _) | (_, 0) => 0.0,
+                (asked, own) if asked & own != 0 => 1.0,
+                _ => -1.0,
+            };
+        }
+        parts
+    }
+
+    fn add_words(&self, step: &Step, parts: &mut [Parts]) {
+        let docs = self.documents.len();
+        let rare = |list: &Postings, term| rarity(docs, list.list(term).len());
+        let mass: f32 =
+            step.words.iter().map(|word| word.weight * rare(&self.words, word.term)).sum();
+        for word in &step.words {
+            let share = word.weight / mass.max(f32::EPSILON);
+            for entry in self.words.list(word.term) {
+                parts[entry.doc as usize].words += entry.value * share;
+            }
+            for entry in self.names.list(word.term) {
+                parts[entry.doc as usize].name += entry.value * word.weight;
+            }
+        }
+        let mass: f32 = step.pairs.iter().map(|pair| rare(&self.pairs, *pair)).sum();
+        for pair in &step.pairs {
+            for entry in self.pairs.list(*pair) {
+                parts[entry.doc as usize].pairs += entry.value / mass;
+            }
+        }
+    }
+
+    fn add_letters(&self, step: &Step, parts: &mut [Parts]) {
+        let docs = self.documents.len();
+        let lists: Vec<_> =
+            step.grams.iter().map(|(gram, weight)| (self.letters.list(*gram), *weight)).collect();
+        let values = lists.iter().map(|(list, weight)| rarity(docs, list.len()) * weight);
+        let length =
+            values.clone().map(|value| value * value).sum::<f32>().sqrt().max(f32::EPSILON);
+        for ((list, _), value) in lists.iter().zip(values) {
+            let share = value / length;
+            for entry in *list {
+                parts[entry.doc as usize].letters += entry.value * share;
+            }
+        }
+    }
+
+    /// Likeness by external vectors; nothing for documents without one.
+    fn external_likeness(&self, vector: &[f32]) -> Option<Vec<Option<f32>>> {
+        let matrix = self.external.as_ref()?;
+        let mut vector = vector.to_vec();
+        normalise(&mut vector);
+        let row = Row::new(&vector);
+        let found = matrix.likeness(&row);
+        let found = found.into_iter().enumerate().map(|(doc, x)| matrix.has(doc).then_some(x));
+        Some(found.collect())
+    }
+}
+
+fn squash(sum: f32) -> f32 {
+    1.0 / (1.0 + (9.0 - sum).exp())
+}
+
+/// Puts external likenesses in place of the model's, brought to the same mean and spread: models
+/// differ in both, and the weights are made for one.
+fn stand_in(meaning: &mut [f32], external: &[Option<f32>]) {
+    let own = spread(meaning.iter().copied());
+    let other = spread(external.iter().flatten().copied());
+    for (meaning, external) in meaning.iter_mut().zip(external) {
+        if let Some(external) = external {
+            *meaning = own.0 + (external - other.0) / other.1.max(f32::EPSILON) * own.1;
+        }
+    }
+}
+
+/// Mean and standard deviation.
+fn spread(numbers: impl Iterator<Item = f32> + Clone) -> (f32, f32) {
+    #[expect(clippy::cast_precision_loss, reason = "a count of tools")]
+    let count = numbers.clone().count().max(1) as f32;
+    let mean = numbers.clone().sum::<f32>() / count;
+    let variance = numbers.map(|x| (x - mean) * (x - mean)).sum::<f32>() / count;
+    (mean, variance.sqrt())
+}

@@ -1,0 +1,63 @@
+//! What speaks for a tool, part by part, and how the parts become one score.
+
+/// What speaks for one tool. Each part is about 0 to 1, the likenesses -1 to 1, the deeds -1 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// The request's words found in name, description and parameters (BM25F), of all it could be.
+    pub words: f32,
+    /// How much of the tool's name the request says.
+    pub name: f32,
+    /// Pairs of words in the same order.
+    pub pairs: f32,
+    /// Runs of three and four letters in common.
+    pub letters: f32,
+    /// How rare the words are that the request says of the server's name.
+    pub server: f32,
+    /// How much of the server's name the request says.
+    pub server_name: f32,
+    /// Likeness in meaning to name and description, by the word model or by external vectors.
+    pub meaning: f32,
+    /// Likeness in meaning to the server's own words.
+    pub server_meaning: f32,
+    /// 1 if the tool does what the request wants done, -1 if it does something else, 0 if unknown.
+    pub deeds: f32,
+}
+
+/// How much each part counts.
+pub(super) const WEIGHTS: Parts = Parts {
+    words: 2.9,
+    name: 0.8,
+    pairs: 1.7,
+    letters: 5.0,
+    server: 5.2,
+    server_name: 5.6,
+    meaning: 14.0,
+    server_meaning: 4.5,
+    deeds: 0.75,
+};
+
+impl Parts {
+    /// The weighted sum.
+    pub(super) fn sum(&self) -> f32 {
+        let Self {
+            words,
+            name,
+            pairs,
+            letters,
+            server,
+            server_name,
+            meaning,
+            server_meaning,
+            deeds,
+        } = WEIGHTS;
+        words * self.words
+            + name * self.name
+            + pairs * self.pairs
+            + letters * self.letters
+            + server * self.server
+            + server_name * self.server_name
+            + meaning * self.meaning
+            + server_meaning * self.server_meaning
+            + deeds * self.deeds
+    }
+}
