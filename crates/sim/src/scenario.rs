@@ -1,8 +1,8 @@
 //! A scenario, whatever its form: loading, running, and what every report has.
 //!
 //! The form is told by the file's top-level keys: `services` is form 1 (a sequence of requests),
-//! `backends` form 2 (a timeline of traffic), `servers` with `program` form 3 (MCP sessions). A form
-//! is a module with the same few functions, and this file only passes on.
+//! `backends` form 2 (a timeline of traffic), `servers` with `program` form 3 (MCP sessions). A
+//! form is a module with the same few functions, and this file only passes on.
 //!
 //! Rules kept here:
 //! - A scenario is returned only if its file has no error; warnings do not stop it.

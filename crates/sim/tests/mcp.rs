@@ -138,7 +138,8 @@ fn a_call_on_a_hung_server_takes_its_timeout_and_no_longer() {
 #[test]
 fn an_open_breaker_says_when_to_come_back() {
     let trace = run(&two("  - { open: s }\n  - { crash: a }\n\
-         \x20 - { call: { session: s, tool: a_read } }\n  - { call: { session: s, tool: a_read } }\n\
+         \x20 - { call: { session: s, tool: a_read } }\n\
+         \x20 - { call: { session: s, tool: a_read } }\n\
          \x20 - { advance: 10s }\n\
          \x20 - { call: { session: s, tool: a_read }, expect: { cause: circuit open } }\n"));
     assert_eq!(last_calls(&trace)[0].retry_after_ms, Some(20_000));
@@ -157,7 +158,8 @@ fn many_calls_on_a_dead_server_are_one_failure() {
 #[test]
 fn a_live_session_follows_health_both_ways() {
     let text = two("  - { open: s }\n  - { crash: a }\n\
-         \x20 - { call: { session: s, tool: a_read } }\n  - { call: { session: s, tool: a_read } }\n\
+         \x20 - { call: { session: s, tool: a_read } }\n\
+         \x20 - { call: { session: s, tool: a_read } }\n\
          \x20 - { list: s, expect: { tools: [b_look] } }\n  - { heal: a }\n  - { advance: 30s }\n\
          \x20 - { list: s, expect: { tools: [a_read, a_write, b_look] } }\n  - { advance: 1s }\n\
          expect: { list_changed: { s: 2 } }\n");
@@ -184,30 +186,31 @@ fn sessions_hear_of_other_tools_and_a_tool_that_left_is_unknown() {
 #[test]
 fn a_server_whose_trial_is_under_way_joins_when_it_has_succeeded() {
     // `t` finds the one slot taken by the opening of `s`, which takes two seconds.
-    let trace = run(&two(
-        "  - { crash: a }\n  - { open: x }\n  - { open: y }\n  - { heal: a }\n  - { advance: 30s }\n\
+    let trace = run(&two("  - { crash: a }\n  - { open: x }\n  - { open: y }\n  - { heal: a }\n\
+         \x20 - { advance: 30s }\n\
          \x20 - { slow: { server: a, by: 2s } }\n\
          \x20 - { open: s, expect: { tools: [b_look] } }\n\
          \x20 - { open: t, expect: { tools: [b_look] } }\n\
          \x20 - { advance: 5s }\n\
          \x20 - { list: s, expect: { tools: [a_read, a_write, b_look] } }\n\
          \x20 - { list: t, expect: { tools: [a_read, a_write, b_look] } }\n\
-         expect: { breaker: { a: closed }, list_changed: { s: 1, t: 1, x: 0 } }\n",
-    ));
+         expect: { breaker: { a: closed }, list_changed: { s: 1, t: 1, x: 0 } }\n"));
     assert_eq!(trace.totals["a"].requests, 0);
 }
 
 #[test]
 fn a_reload_keeps_health_and_connections_and_brings_new_servers_in() {
     run(&two("  - { open: s }\n  - { crash: a }\n\
-         \x20 - { call: { session: s, tool: a_read } }\n  - { call: { session: s, tool: a_read } }\n\
+         \x20 - { call: { session: s, tool: a_read } }\n\
+         \x20 - { call: { session: s, tool: a_read } }\n\
          \x20 - { reload: { servers: { c: { tools: [new] }, a: { tools: [write, read] } } } }\n\
          \x20 - { advance: 1s }\n\
          \x20 - { list: s, expect: { tools: [a_read, a_write, c_new] } }\n\
          \x20 - { call: { session: s, tool: a_read }, expect: { cause: circuit open } }\n\
          \x20 - { call: { session: s, tool: c_new }, expect: { ok: true } }\n\
          \x20 - { reload: {} }\n\
-         expect: { breaker: { a: open, c: closed }, requests: { b: 0 }, list_changed: { s: 1 } }\n"));
+         expect:\n  breaker: { a: open, c: closed }\n  requests: { b: 0 }\n\
+         \x20 list_changed: { s: 1 }\n"));
 }
 
 #[test]
@@ -240,7 +243,8 @@ fn keepalives_end_with_their_session_even_with_one_under_way() {
 #[test]
 fn failed_expectations_say_what_was_wanted_and_what_came() {
     let text = two("  - { open: s, expect: { tools: [b_look] } }\n\
-         \x20 - { call: { session: s, tool: a_read, at_once: 3 }, expect: { ok: false, names: a } }\n\
+         \x20 - call: { session: s, tool: a_read, at_once: 3 }\n\
+         \x20   expect: { ok: false, names: a }\n\
          expect:\n  breaker: { a: open }\n  reinitialised: { b: 2 }\n\
          \x20 keepalive: { a: { attempts: 1 } }\n");
     let report = sound(&text).run(0);

@@ -37,6 +37,7 @@ const TOOLS: [&str; 3] = ["a_once", "a_again", "b_once"];
 
 fn op() -> impl Strategy<Value = Op> {
     let after = prop_oneof![Just(0), 1..5000_u64];
+    let advance = prop_oneof![1..100_u64, 1000..40_000_u64, 100_000..4_000_000_u64];
     prop_oneof![
         2 => (0..3_usize).prop_map(Op::Turn),
         4 => (0..3_usize, 0..3_usize, 1..4_u32)
@@ -44,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..3_usize).prop_map(Op::Look),
         4 => (0..6_usize, 0..2_usize, after)
             .prop_map(|(what, server, after)| Op::Deed { what, server, after }),
-        2 => prop_oneof![1..100_u64, 1000..40_000_u64, 100_000..4_000_000_u64].prop_map(Op::Advance),
+        2 => advance.prop_map(Op::Advance),
     ]
 }
 
@@ -98,7 +99,11 @@ fn run(text: &str, seed: u64) -> McpTrace {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_program_breaks_a_rule(
@@ -131,7 +136,10 @@ proptest! {
     }
 
     #[test]
-    fn calls_that_meet_a_lost_session_share_one_reinitialise(count in 1..60_u32, delay in 0..900_u64) {
+    fn calls_that_meet_a_lost_session_share_one_reinitialise(
+        count in 1..60_u32,
+        delay in 0..900_u64,
+    ) {
         let text = format!(
             "servers: {{ a: {{ tools: [x] }} }}\nprogram:\n  - {{ open: s }}\n\
              \x20 - {{ slow: {{ server: a, by: {delay}ms }} }}\n  - {{ lose_session: a }}\n\
