@@ -20,7 +20,7 @@ const ENDINGS: &[(&str, &str, usize)] = &[
     ("ence", "", 2),
     ("able", "", 2),
     ("ible", "", 2),
-    ("ment", "", 2),
+    ("ment", "", 1),
     ("ness", "", 1),
     ("ical", "ic", 1),
     ("iser", "ize", 1),
@@ -43,7 +43,9 @@ pub(super) fn stem(word: &str) -> String {
     }
     plural(&mut stem);
     tense(&mut stem);
-    if stem.len() > 2 && stem.ends_with('y') && has_vowel(&stem[..stem.len() - 1]) {
+    if let [.., before, b'y'] = stem.as_bytes()
+        && !is_vowel(*before)
+    {
         swap(&mut stem, 1, "i");
     }
     derived(&mut stem);
@@ -101,7 +103,9 @@ fn derived(stem: &mut String) {
         let Some(left) = stem.strip_suffix(ending) else { continue };
         // `creation` is of `creat`, but `region` is not of `reg`.
         let is_own = *ending == "ion" && !left.ends_with(['s', 't']);
-        if measure(left) >= *least && left.len() >= 3 && !is_own {
+        // `deployment` is of `deploy`, but `comment` is not of `com`.
+        let least_len = if *ending == "ment" { 5 } else { 3 };
+        if measure(left) >= *least && left.len() >= least_len && !is_own {
             swap(stem, ending.len(), instead);
             return;
         }
