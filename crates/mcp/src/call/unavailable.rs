@@ -2,7 +2,9 @@
 //! shapes the protocol has for errors.
 //!
 //! A tool call gets a *result* with `isError: true`, which models are shown; everything else gets
-//! a JSON-RPC error with the same object as its data.
+//! a JSON-RPC error with the same object as its data. Some clients check structured content against
+//! a tool's output schema also when it tells of an error, and then show that it does not fit
+//! instead of the sentence. So where there is such a schema, the object goes into `_meta`.
 
 use serde_json::{Value, json};
 use tidegate_core::time::Millis;
@@ -66,7 +68,17 @@ impl Unavailable {
         })
     }
 
-    /// The `result` of a tool call.
+    /// The `result` of a call to a tool that says what its own results look like.
+    #[must_use]
+    pub fn schema_tool_result(&self) -> Value {
+        json!({
+            "content": [{"type": "text", "text": self.message()}],
+            "isError": true,
+            "_meta": {"tidegate/unavailable": self.structured()},
+        })
+    }
+
+    /// The `result` of a call to any other tool.
     #[must_use]
     pub fn tool_result(&self) -> Value {
         json!({
@@ -100,6 +112,18 @@ mod tests {
             r#""backend \"github\" unavailable: connection refused"}],"#,
             r#""structuredContent":{"code":"backend_unavailable","backend":"github","#,
             r#""retry_after_ms":1234},"isError":true}"#
+        );
+        assert_eq!(result.to_string(), expected);
+    }
+
+    #[test]
+    fn a_tool_with_an_output_schema_gets_no_structured_content_that_breaks_it() {
+        let result = refused(Code::BackendUnavailable, None).schema_tool_result();
+        let expected = concat!(
+            r#"{"content":[{"type":"text","text":"#,
+            r#""backend \"github\" unavailable: connection refused"}],"isError":true,"#,
+            r#""_meta":{"tidegate/unavailable":{"code":"backend_unavailable","#,
+            r#""backend":"github","retry_after_ms":null}}}"#
         );
         assert_eq!(result.to_string(), expected);
     }

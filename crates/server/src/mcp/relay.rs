@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -16,6 +17,7 @@ use tidegate_mcp::{
     call::{Code, Errand, Unavailable},
     cause::Cause,
     message::{self, INVALID_PARAMS, Id, Params, RESOURCE_NOT_FOUND},
+    raw::Fields,
     session::Entry,
 };
 
@@ -68,6 +70,8 @@ struct Way {
     params: Box<RawValue>,
     errand: Errand,
     progress: Option<Box<RawValue>>,
+    /// How the tool is described to clients, if it is one.
+    tool: Option<Arc<str>>,
 }
 
 /// A request that goes nowhere: an error's code and words.
@@ -134,16 +138,25 @@ async fn answer(
             match serde_json::from_slice::<&RawValue>(part) {
                 Ok(value) if is_result => message::answer(id, Ok(value)),
                 Ok(value) => message::answer(id, Err(value)),
-                Err(_) => failed(what, id, &unavailable(client, way.place, Cause::Malformed)),
+                Err(_) => {
+                    let malformed = unavailable(client, way.place, Cause::Malformed);
+                    failed(way.tool.as_deref(), id, &malformed)
+                }
             }
         }
-        Answered::Unavailable(unavailable) => failed(what, id, &unavailable),
+        Answered::Unavailable(unavailable) => failed(way.tool.as_deref(), id, &unavailable),
     }
 }
 
-fn failed(what: Relayed, id: &Id, unavailable: &Unavailable) -> String {
-    if what == Relayed::CallTool {
-        return message::result(id, &unavailable.tool_result().to_string());
+fn failed(tool: Option<&str>, id: &Id, unavailable: &Unavailable) -> String {
+    if let Some(tool) = tool {
+        let fields = Fields::parse(tool, &[]);
+        let has_schema = fields.is_ok_and(|it| it.get("outputSchema").is_some());
+        let result = match has_schema {
+            true => unavailable.schema_tool_result(),
+            false => unavailable.tool_result(),
+        };
+        return message::result(id, &result.to_string());
     }
     let error = RawValue::from_string(unavailable.rpc_error().to_string());
     let error = error.expect("an error object is JSON");
@@ -159,8 +172,13 @@ fn unavailable(client: &Client, place: usize, cause: Cause) -> Unavailable {
 fn way_of(client: &Client, what: Relayed, params: Option<&RawValue>) -> Result<Way, Refused> {
     let flawed = |flaw: tidegate_mcp::raw::Flaw| (INVALID_PARAMS, format!("params: {flaw}"));
     let mut params = Params::parse(params).map_err(flawed)?;
+    let mut described = None;
     let (place, errand) = match what {
-        Relayed::CallTool => tool(client, &mut params)?,
+        Relayed::CallTool => {
+            let (place, errand, raw) = tool(client, &mut params)?;
+            described = Some(raw);
+            (place, errand)
+        }
         Relayed::GetPrompt => (prompt(client, &mut params)?, Errand::Repeatable),
         Relayed::Complete => (completion(client, &mut params)?, Errand::Repeatable),
         Relayed::ReadResource | Relayed::Subscribe | Relayed::Unsubscribe => {
@@ -170,10 +188,10 @@ fn way_of(client: &Client, what: Relayed, params: Option<&RawValue>) -> Result<W
     let progress = params.progress_token();
     let params = RawValue::from_string(params.to_json());
     let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
-    Ok(Way { place, params, errand, progress })
+    Ok(Way { place, params, errand, progress, tool: described })
 }
 
-fn tool(client: &Client, params: &mut Params<'_>) -> Result<(usize, Errand), Refused> {
+fn tool(client: &Client, params: &mut Params<'_>) -> Result<(usize, Errand, Arc<str>), Refused> {
     let name = text(params, "name")?;
     let catalogue = client.catalogue();
     let offered = catalogue.tool(&name).filter(|it| client.may_use(it.server));
@@ -184,7 +202,7 @@ fn tool(client: &Client, params: &mut Params<'_>) -> Result<(usize, Errand), Ref
     };
     params.set_text("name", &offered.own);
     let errand = if offered.hints.may_replay() { Errand::Repeatable } else { Errand::Once };
-    Ok((offered.server, errand))
+    Ok((offered.server, errand, Arc::clone(&offered.raw)))
 }
 
 fn prompt(client: &Client, params: &mut Params<'_>) -> Result<usize, Refused> {
