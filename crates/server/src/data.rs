@@ -44,7 +44,10 @@ pub(crate) async fn answer(
     let path = head.uri.path().to_owned();
     let dialect = Dialect::of_path(&path);
     let id = new_id();
-    let fail = |kind, message: &str| answer::own(dialect, &id, OwnError::new(kind, message));
+    let fail = |kind, message: &str| match path == mcp::PATH {
+        true => mcp::Door::turn_away(kind, message),
+        false => answer::own(dialect, &id, OwnError::new(kind, message)),
+    };
 
     if let Err((status, message)) =
         guard::check(worker.gateway.address, &head.method, &head.uri, &head.headers)
