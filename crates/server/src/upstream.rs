@@ -4,6 +4,7 @@ mod arriving;
 mod body;
 mod connect;
 mod h1;
+mod h2;
 mod io;
 mod pool;
 mod tls;

@@ -3,8 +3,8 @@
 //! Rules kept here:
 //! - Last in, first out: the warmest connection is used, and the others age out.
 //! - Bounded: at most [`IDLE_MAX`] idle HTTP/1.1 connections per provider and thread, each for at
-//!   most [`IDLE_FOR`]; one HTTP/2 connection per provider and thread. [`Pool::sweep`], called now
-//!   and then, closes what is too old or was closed by the other side.
+//!   most [`IDLE_FOR`]; HTTP/2 connections are shared (`h2.rs`). [`Pool::sweep`], called now and
+//!   then, closes what is too old or was closed by the other side.
 //! - A connection is kept when its answer has been read to the end ([`Pool::keep`]). After a
 //!   stream's own terminator the end of the body is waited for, but not for long.
 //! - A request that certainly was not sent is told apart: it may go out on another connection
@@ -16,12 +16,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response, header};
+use http::{Request, Response};
 use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::{Instant, timeout};
 
-use super::{Arriving, ConnectError, Connected, Pieces, Place, connect, h1::H1};
+use super::{
+    Arriving, ConnectError, Connected, Pieces, Place, connect,
+    h1::H1,
+    h2::{H2, H2s},
+};
 use crate::task;
 
 /// A burst's worth of connections to one provider from one thread.
@@ -49,14 +53,14 @@ impl Idle {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     idle: RefCell<BTreeMap<Arc<str>, Vec<Idle>>>,
-    h2: RefCell<BTreeMap<Arc<str>, http2::SendRequest<Pieces>>>,
+    h2: RefCell<BTreeMap<Arc<str>, H2s>>,
 }
 
 /// A connection that is ready for one request.
 #[derive(Debug)]
 pub(crate) enum Sender {
     H1(Box<H1>),
-    H2(http2::SendRequest<Pieces>),
+    H2(H2),
 }
 
 /// A connection checked out for one attempt.
@@ -80,7 +84,7 @@ pub(crate) enum SendError {
 impl Pool {
     /// A kept connection, if there is a usable one.
     pub(crate) fn kept(&self, provider: &Arc<str>) -> Option<Lease> {
-        let h2 = self.h2.borrow().get(provider).filter(|it| !it.is_closed()).cloned();
+        let h2 = self.h2.borrow().get(provider).and_then(H2s::kept);
         let sender = h2.map(Sender::H2).or_else(|| self.kept_h1(provider).map(Sender::H1))?;
         Some(Lease { sender, is_reused: true, provider: Arc::clone(provider) })
     }
@@ -111,8 +115,8 @@ impl Pool {
                 .await
                 .map_err(|_| ConnectError::Failed)?;
             task::spawn("upstream h2 connection", async move { drop(connection.await) });
-            self.h2.borrow_mut().insert(Arc::clone(provider), sender.clone());
-            Sender::H2(sender)
+            let mut h2 = self.h2.borrow_mut();
+            Sender::H2(h2.entry(Arc::clone(provider)).or_default().share(sender))
         } else {
             Sender::H1(Box::new(H1::open(io).await.map_err(|_| ConnectError::Failed)?))
         };
@@ -157,7 +161,7 @@ impl Pool {
             kept.retain_mut(|it| it.is_usable(now));
             !kept.is_empty()
         });
-        self.h2.borrow_mut().retain(|_, sender| !sender.is_closed());
+        self.h2.borrow_mut().retain(|_, shared| shared.sweep());
     }
 
     /// Closes what is idle, at shutdown.
@@ -187,12 +191,7 @@ impl Lease {
     ) -> Result<Response<Arriving>, SendError> {
         let response = match &mut self.sender {
             Sender::H1(h1) => h1.send(request).await?,
-            Sender::H2(sender) => {
-                if sender.ready().await.is_err() {
-                    return Err(SendError::NotSent);
-                }
-                sender.try_send_request(absolute(request)).await?
-            }
+            Sender::H2(h2) => h2.send(request).await?,
         };
         Ok(response.map(|body| Arriving::new(body, self)))
     }
@@ -205,16 +204,4 @@ impl From<TrySendError<Request<Pieces>>> for SendError {
             None => Self::Broken(error.into_error()),
         }
     }
-}
-
-/// HTTP/2 has no `host` header: scheme and authority are part of the address.
-fn absolute(mut request: Request<Pieces>) -> Request<Pieces> {
-    let host = request.headers_mut().remove(header::HOST);
-    let authority = host.as_ref().and_then(|host| host.to_str().ok());
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    let uri = authority.and_then(|authority| format!("https://{authority}{path}").parse().ok());
-    if let Some(uri) = uri {
-        *request.uri_mut() = uri;
-    }
-    request
 }

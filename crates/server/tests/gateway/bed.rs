@@ -82,11 +82,21 @@ impl Gate {
     pub fn start(yaml: &str, variables: &[(&str, &str)]) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let variables = variables.iter().map(owned).collect();
+        Self::start_in(yaml, FixedEnvironment { variables, files: Vec::new() }, 2)
+    }
+
+    /// One of a single thread, so that connections can be counted, which can read one file.
+    pub fn start_with_file(yaml: &str, (path, text): (&str, &str)) -> Self {
+        let files = vec![(path.into(), text.to_owned())];
+        Self::start_in(yaml, FixedEnvironment { variables: Vec::new(), files }, 1)
+    }
+
+    fn start_in(yaml: &str, environment: FixedEnvironment, threads: usize) -> Self {
         let server = Server::start(Start {
             source: Source::new("test.yaml", yaml),
             path: None,
-            environment: Arc::new(FixedEnvironment { variables, files: Vec::new() }),
-            threads: 2,
+            environment: Arc::new(environment),
+            threads,
         });
         match server {
             Ok(server) => Self { server },

@@ -2,13 +2,15 @@
 //! the other, the whole process's data plane in between.
 //!
 //! `bed.rs` starts gateways, `client.rs` is the client, `upstream.rs` a provider that sends exactly
-//! the bytes it is given. Every other file is one subject; a test's name is the claim it proves.
+//! the bytes it is given, `secure.rs` one behind TLS. Every other file is one subject; a test's name
+//! is the claim it proves.
 
 mod bad_input;
 mod bed;
 mod bytes;
 mod client;
 mod failover;
+mod h2;
 mod hold;
 mod keys;
 mod life;
@@ -17,9 +19,11 @@ mod outage;
 mod parts;
 mod rate_limits;
 mod secrets;
+mod secure;
 mod serves;
 mod sessions;
 mod soak;
 mod streams;
+mod tls;
 mod upstream;
 mod waiting;
