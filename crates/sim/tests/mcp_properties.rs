@@ -22,6 +22,14 @@ enum Op {
         tool: usize,
         at_once: u32,
     },
+    /// Calls whose server dies under them and is back a little later.
+    Accident {
+        session: usize,
+        tool: usize,
+        at_once: u32,
+        at: u64,
+        back: u64,
+    },
     Look(usize),
     Deed {
         what: usize,
@@ -42,6 +50,9 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..3_usize).prop_map(Op::Turn),
         4 => (0..3_usize, 0..3_usize, 1..4_u32)
             .prop_map(|(session, tool, at_once)| Op::Call { session, tool, at_once }),
+        2 => (0..3_usize, 0..3_usize, 1..4_u32, 1..2000_u64, 0..20_u64).prop_map(
+            |(session, tool, at_once, at, back)| Op::Accident { session, tool, at_once, at, back },
+        ),
         1 => (0..3_usize).prop_map(Op::Look),
         4 => (0..6_usize, 0..2_usize, after)
             .prop_map(|(what, server, after)| Op::Deed { what, server, after }),
@@ -66,10 +77,22 @@ fn program(visibility: &str, ops: &[Op]) -> String {
                 open.remove(session);
                 format!("close: {}", SESSIONS[*session])
             }
-            Op::Call { session, .. } | Op::Look(session) if !open.contains(session) => continue,
-            Op::Call { session, tool, at_once } => {
-                let (session, tool) = (SESSIONS[*session], TOOLS[*tool]);
-                format!("call: {{ session: {session}, tool: {tool}, at_once: {at_once} }}")
+            Op::Call { session, .. } | Op::Accident { session, .. } | Op::Look(session)
+                if !open.contains(session) =>
+            {
+                continue;
+            }
+            Op::Call { session, tool, at_once } => call(*session, *tool, *at_once),
+            Op::Accident { session, tool, at_once, at, back } => {
+                let server = &TOOLS[*tool][..1];
+                text.push_str(&format!(
+                    "  - {{ heal: {server} }}\n\
+                     \x20 - {{ slow: {{ server: {server}, by: 1500ms }} }}\n\
+                     \x20 - {{ crash: {server}, after: {at}ms }}\n\
+                     \x20 - {{ heal: {server}, after: {}ms }}\n",
+                    at + back
+                ));
+                call(*session, *tool, *at_once)
             }
             Op::Look(session) => format!("list: {}", SESSIONS[*session]),
             Op::Advance(millis) => format!("advance: {millis}ms"),
@@ -88,6 +111,11 @@ fn program(visibility: &str, ops: &[Op]) -> String {
         text.push_str(&format!("  - {{ {step} }}\n"));
     }
     text
+}
+
+fn call(session: usize, tool: usize, at_once: u32) -> String {
+    let (session, tool) = (SESSIONS[session], TOOLS[tool]);
+    format!("call: {{ session: {session}, tool: {tool}, at_once: {at_once} }}")
 }
 
 fn run(text: &str, seed: u64) -> McpTrace {
