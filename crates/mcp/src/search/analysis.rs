@@ -39,9 +39,10 @@ pub(super) struct Analysis {
 
 impl Analysis {
     pub(super) fn new(document: &Document) -> Self {
-        let name = words(&document.name);
-        let description = words(&document.description);
-        let head = words(cut(&document.description, HEAD));
+        let server = words(&document.server);
+        let name = own(words(&document.name), &server);
+        let description = own(words(&document.description), &server);
+        let head = own(words(cut(&document.description, HEAD)), &server);
         let parameters = words(&document.parameters);
         let counted = [&name, &description, &parameters].map(|words| counts(words));
         let lengths = counted.each_ref().map(|terms| terms.iter().map(|(_, count)| count).sum());
@@ -51,7 +52,7 @@ impl Analysis {
         let mut surfaces: Vec<Box<str>> = [&name, &head, &parameters]
             .into_iter()
             .flatten()
-            .chain(&words(&document.server))
+            .chain(&server)
             .filter(|word| word.text.chars().all(char::is_alphabetic) && word.text.len() > 3)
             .map(|word| word.text.as_str().into())
             .collect();
@@ -77,6 +78,17 @@ impl Analysis {
         let fields: usize = self.fields.iter().map(Vec::len).sum();
         let words: usize = self.surfaces.iter().map(|word| word.len() + 16).sum();
         (fields + self.grams.len()) * 16 + (self.name.len() + self.pairs.len()) * 8 + words + 256
+    }
+}
+
+/// The words of a tool without those of its server's name, which the server's score counts; all of
+/// them if nothing else is left.
+fn own(words: Vec<Word>, server: &[Word]) -> Vec<Word> {
+    let is_own = |word: &Word| server.iter().all(|other| other.text != word.text);
+    if words.iter().any(|word| is_own(word) && word.form != Form::Joined && !is_stop(&word.text)) {
+        words.into_iter().filter(is_own).collect()
+    } else {
+        words
     }
 }
 

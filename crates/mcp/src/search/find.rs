@@ -8,12 +8,19 @@
 use super::{
     document::cut,
     index::Index,
+    lexicon::likeness,
     matrix::Row,
     model::normalise,
     parts::Parts,
     postings::{Postings, rarity},
-    query::{QUERY_MAX, Query, Step, steps},
+    query::{QUERY_MAX, Query, Step},
+    servers::Fit,
 };
+
+/// How much of a server's name a request must say to mean that server.
+const NAMED: f32 = 0.3;
+/// Servers that a request can mean at once.
+const SERVERS_MAX: usize = 8;
 
 /// One tool found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,17 +52,10 @@ impl Index {
         limit: usize,
     ) -> Answer {
         let text = [cut(query.description, QUERY_MAX), cut(query.keywords, QUERY_MAX)].join("\n");
-        let steps = steps(self, &text);
+        let step = Step::new(self, &text);
         let external = query.vector.and_then(|vector| self.external_likeness(vector));
-        let mut sums: Vec<f32> = Vec::new();
-        let mut whole = Vec::new();
-        for step in &steps {
-            let parts = self.parts(step, external.as_deref());
-            if sums.is_empty() {
-                sums = parts.iter().map(Parts::sum).collect();
-                whole = parts;
-            }
-        }
+        let parts = self.parts(&step, external.as_deref());
+        let sums: Vec<f32> = parts.iter().map(Parts::sum).collect();
         let mut order: Vec<usize> = (0..sums.len()).filter(|doc| visible(*doc)).collect();
         let compare = |one: &usize, other: &usize| {
             let by_name = || self.documents[*one].id.cmp(&self.documents[*other].id);
@@ -67,7 +67,7 @@ impl Index {
         }
         order.sort_unstable_by(compare);
         let hits =
-            order.into_iter().map(|doc| Hit { doc, score: squash(sums[doc]), parts: whole[doc] });
+            order.into_iter().map(|doc| Hit { doc, score: squash(sums[doc]), parts: parts[doc] });
         let hits: Vec<Hit> = hits.collect();
         let has_good_match = hits.first().is_some_and(|hit| hit.score > 0.5);
         Answer { hits, has_good_match }
@@ -83,6 +83,7 @@ impl Index {
             stand_in(&mut meaning, external);
         }
         let fit = self.servers.fit(step);
+        self.within_servers(step, &fit, &mut meaning, &mut parts);
         for (doc, part) in parts.iter_mut().enumerate() {
             let server = self.servers.of(doc);
             part.meaning = meaning[doc];
@@ -90,13 +91,32 @@ impl Index {
             part.server_name = fit.covered[server];
             part.server_meaning = fit.meaning[server];
             let own = self.analyses[doc].deeds;
-            part.deeds = match (step.deeds, own) {
-                (0, _) | (_, 0) => 0.0,
-                (asked, own) if asked & own != 0 => 1.0,
-                _ => -1.0,
-            };
+            part.deeds = likeness(step.deeds, own);
         }
         parts
+    }
+
+    /// Where a request names a server, its tools are compared with the rest of the request.
+    fn within_servers(&self, step: &Step, fit: &Fit, meaning: &mut [f32], parts: &mut [Parts]) {
+        let docs = self.documents.len();
+        let named = |server: &usize| fit.covered[*server] >= NAMED;
+        for server in (0..fit.covered.len()).filter(named).take(SERVERS_MAX) {
+            let is_said = |term| self.servers.is_in_name(server, term);
+            let (mut mass, mut said) = (f32::EPSILON, 0.0);
+            for word in &step.words {
+                let value = word.weight * rarity(docs, self.words.list(word.term).len());
+                mass += value;
+                said += if is_said(word.name.0) { value } else { 0.0 };
+            }
+            let factor = mass / (mass - said).max(0.3 * mass);
+            let rest = step.direction_without(is_said);
+            for doc in self.servers.documents(server).iter().map(|doc| *doc as usize) {
+                parts[doc].words *= factor;
+                if let Some(rest) = &rest {
+                    meaning[doc] = self.meaning.likeness_of(doc, rest);
+                }
+            }
+        }
     }
 
     fn add_words(&self, step: &Step, parts: &mut [Parts]) {

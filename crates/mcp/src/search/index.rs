@@ -105,15 +105,16 @@ impl Index {
         let mut meaning = Matrix::new(DIMENSIONS);
         analyses.iter().for_each(|analysis| meaning.push(&analysis.direction));
         let names = names(&analyses);
+        let words = words(&analyses);
         Self {
-            words: words(&analyses),
+            servers: Servers::new(&documents, &words),
+            words,
             names,
             pairs: pairs(&analyses),
             letters: letters(&analyses),
-            servers: Servers::new(&documents),
             meaning,
             external: None,
-            spelling: Spelling::new(surfaces(&analyses)),
+            spelling: Spelling::new(surfaces(&analyses), 1),
             documents,
             analyses,
         }
@@ -124,11 +125,14 @@ impl Index {
         !self.words.list(term(&stem(word))).is_empty()
     }
 
+    /// Whether some tool or server writes this as one word.
+    pub(super) fn writes(&self, word: &str) -> bool {
+        self.has_word(word) || self.servers.has_word(word)
+    }
+
     /// Whether a word is known to the index or the model: then it is no slip.
     pub(super) fn knows(&self, word: &Word) -> bool {
-        self.has_word(&word.text)
-            || self.servers.has_word(&word.text)
-            || model().row(&word.text).is_some()
+        self.writes(&word.text) || model().row(&word.text).is_some()
     }
 
     pub(super) const fn spelling(&self) -> &Spelling<Box<str>> {

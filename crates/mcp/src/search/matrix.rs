@@ -61,6 +61,19 @@ impl Matrix {
         rows.map(likeness).collect()
     }
 
+    /// How alike one row is to a direction.
+    pub(super) fn likeness_of(&self, row: usize, to: &Row) -> f32 {
+        let start = row * self.dimensions;
+        let Some(cells) = self.cells.get(start..start + self.dimensions) else { return 0.0 };
+        if to.cells.len() != self.dimensions {
+            return 0.0;
+        }
+        let products = cells.iter().zip(&to.cells).map(|(a, b)| i32::from(*a) * i32::from(*b));
+        #[expect(clippy::cast_precision_loss, reason = "as above")]
+        let sum = products.sum::<i32>() as f32;
+        sum * self.steps[row] * to.step
+    }
+
     /// Whether a row has a direction.
     pub(super) fn has(&self, row: usize) -> bool {
         self.steps.get(row).is_some_and(|step| *step > 0.0)

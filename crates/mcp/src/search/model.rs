@@ -60,7 +60,7 @@ impl Model {
             && scales.len() == words.len() * 4
             && weights.len() == words.len() * 4;
         let rows = words.iter().zip(0..).map(|(word, row)| (*word, row)).collect();
-        let spelling = Spelling::new(words);
+        let spelling = Spelling::new(words, 1);
         is_whole.then_some(Self { rows, vectors, scales, weights, spelling })
     }
 

@@ -25,16 +25,19 @@ pub struct Parts {
 
 /// How much each part counts.
 pub(super) const WEIGHTS: Parts = Parts {
-    words: 2.9,
-    name: 0.8,
-    pairs: 1.7,
-    letters: 5.0,
-    server: 5.2,
-    server_name: 5.6,
-    meaning: 14.0,
-    server_meaning: 4.5,
-    deeds: 0.75,
+    words: 4.0,
+    name: 0.2,
+    pairs: 4.0,
+    letters: 5.8,
+    server: 8.8,
+    server_name: 6.8,
+    meaning: 14.2,
+    server_meaning: 7.0,
+    deeds: 0.1,
 };
+
+/// How much more the deeds count where the request names the server.
+const DEEDS_NAMED: f32 = 1.75;
 
 impl Parts {
     /// The weighted sum.
@@ -58,6 +61,6 @@ impl Parts {
             + server_name * self.server_name
             + meaning * self.meaning
             + server_meaning * self.server_meaning
-            + deeds * self.deeds
+            + (deeds + DEEDS_NAMED * self.server_name) * self.deeds
     }
 }

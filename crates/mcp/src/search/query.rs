@@ -4,21 +4,18 @@
 //! - A request is cut at [`QUERY_MAX`] bytes and [`WORDS_MAX`] words, so that its cost is bounded.
 //! - Words that say nothing are left out, data count little, and a word that neither the index nor
 //!   the model knows is joined by the known ones a single slip away.
-//! - A request of several sentences or steps is also looked at step by step.
-
-use std::sync::LazyLock;
 
 use super::{
     analysis::{rows, stop_weight},
     grams::each_gram,
     index::Index,
-    lexicon::{ASKED, Deeds, deeds, is_stop, stop_words},
+    lexicon::{ASKED, Deeds, deeds, is_stop},
     literal::literals,
     matrix::Row,
     model::model,
     postings::{Term, pair, term},
-    spelling::{LETTERS_MIN, Spelling},
-    stem::stem,
+    spelling::LETTERS_MIN,
+    stem::{singular, stem},
     words::{Form, Word, words},
 };
 
@@ -30,8 +27,10 @@ const WORDS_MAX: usize = 96;
 const LITERAL: f32 = 0.3;
 /// What a part counts beside the known whole.
 const PART: f32 = 0.5;
-/// What a corrected word counts: the written one might be right.
-const FIXED: f32 = 0.8;
+/// What the one known word counts that an unknown one may have been meant as.
+const FIXED: [f32; 2] = [1.0, 0.0];
+/// What the first two count if there are several.
+const FIXED_OF_TWO: [f32; 2] = [0.8, 0.5];
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,11 +49,13 @@ pub(super) struct Asked {
     pub(super) text: String,
     pub(super) term: Term,
     pub(super) weight: f32,
+    /// Its term as a word of a server's name, and what it counts there.
+    pub(super) name: (Term, f32),
     /// Whether it was put in place of another.
     pub(super) is_fixed: bool,
 }
 
-/// A request or a step of one, taken apart.
+/// A request, taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub(super) words: Vec<Asked>,
@@ -62,6 +63,7 @@ pub(super) struct Step {
     pub(super) grams: Vec<(Term, f32)>,
     pub(super) deeds: Deeds,
     pub(super) direction: Row,
+    meant: Vec<(Word, f32)>,
 }
 
 impl Step {
@@ -75,40 +77,49 @@ impl Step {
         let mut known_run = None;
         for word in written.iter().take(WORDS_MAX) {
             let base = if is_datum(word) { LITERAL } else { 1.0 };
+            let is_part = word.form == Form::Part && known_run == Some(word.at);
             let is_known = index.knows(word) || is_stop(&word.text);
-            match word.form {
-                Form::Joined if !is_known => continue,
-                Form::Joined => known_run = Some(word.at),
-                Form::Whole | Form::Part => {}
+            let fixes = if is_known || is_part { vec![] } else { fixes(index, &word.text) };
+            if word.form == Form::Joined {
+                if !is_known && fixes.is_empty() {
+                    continue;
+                }
+                known_run = Some(word.at);
             }
-            let part = word.form == Form::Part && known_run == Some(word.at);
-            let weight = if part { base * PART } else { base };
-            if is_known || word.text.chars().count() < LETTERS_MIN {
-                step.push(word.text.clone(), weight, false);
+            if fixes.is_empty() {
+                let weights = if is_part { (base * PART, 0.0) } else { (base, base) };
+                step.push(word.text.clone(), weights, false);
                 meant.push((word.clone(), base));
             } else {
-                let fixes = fixes(index, &word.text);
-                step.push(word.text.clone(), if fixes.is_empty() { weight } else { 0.0 }, false);
-                #[expect(clippy::cast_precision_loss, reason = "two at most")]
-                let share = FIXED / fixes.len().max(1) as f32;
-                for fix in fixes {
-                    step.push(fix.clone(), weight * share, true);
-                    meant.push((Word { text: fix, ..word.clone() }, base * share));
-                }
+                step.push(word.text.clone(), (0.0, 0.0), false);
+            }
+            for (fix, share) in fixes {
+                step.push(fix.clone(), (base * share, base * share), true);
+                meant.push((Word { text: fix, form: Form::Whole, at: word.at }, base * share));
             }
         }
         step.add_neighbours(index, &meant);
         step.deeds = asked_deeds(&meant);
         step.direction = direction(&meant);
+        step.meant = meant;
         step
     }
 
-    fn push(&mut self, text: String, weight: f32, is_fixed: bool) {
+    /// The direction without some words; the whole one if nothing is left.
+    pub(super) fn direction_without(&self, is_left_out: impl Fn(Term) -> bool) -> Option<Row> {
+        let left = self.meant.iter().filter(|(word, _)| !is_left_out(term(&singular(&word.text))));
+        let left: Vec<_> = left.cloned().collect();
+        let tells = left.iter().any(|(word, _)| !is_stop(&word.text));
+        (tells && left.len() < self.meant.len()).then(|| direction(&left))
+    }
+
+    fn push(&mut self, text: String, (weight, name_weight): (f32, f32), is_fixed: bool) {
         if is_stop(&text) {
             return;
         }
         each_gram(&text, |gram| self.grams.push((gram, weight.max(LITERAL))));
-        let asked = Asked { term: term(&stem(&text)), text, weight, is_fixed };
+        let name = (term(&singular(&text)), name_weight);
+        let asked = Asked { term: term(&stem(&text)), text, weight, name, is_fixed };
         match self.words.iter_mut().find(|known| known.term == asked.term) {
             Some(known) => known.weight = known.weight.max(asked.weight),
             None => self.words.push(asked),
@@ -123,8 +134,8 @@ impl Step {
             let [(first, weight), (second, _)] = [two[0], two[1]];
             self.pairs.push(pair(term(&stem(&first.text)), term(&stem(&second.text))));
             let joined = format!("{}{}", first.text, second.text);
-            if first.at != second.at && index.has_word(&joined) {
-                self.push(joined, *weight, false);
+            if first.at != second.at && index.writes(&joined) {
+                self.push(joined, (*weight, *weight), false);
             }
         }
         self.pairs.sort_unstable();
@@ -134,60 +145,21 @@ impl Step {
     }
 }
 
-/// The steps of a request: the whole first, then, if there are several, each.
-pub(super) fn steps(index: &Index, text: &str) -> Vec<Step> {
-    let mut steps = vec![Step::new(index, text)];
-    let clauses = clauses(text);
-    if clauses.len() > 1 {
-        steps.extend(clauses.into_iter().map(|clause| Step::new(index, clause)));
-        steps.retain(|step| !step.words.is_empty());
+/// Known words that an unknown one may have been meant as, and what each counts: a word of a
+/// server's name, of the index, or of the model, in this order.
+fn fixes(index: &Index, written: &str) -> Vec<(String, f32)> {
+    if written.chars().count() < LETTERS_MIN {
+        return vec![];
     }
-    steps
-}
-
-/// Steps of a request that are looked at by themselves.
-const CLAUSES_MAX: usize = 4;
-/// Words that a step needs to be one.
-const CLAUSE_WORDS_MIN: usize = 3;
-
-/// Sentences, and parts of sentences that begin with a verb after a joining word.
-fn clauses(text: &str) -> Vec<&str> {
-    let data = literals(text);
-    let mut cuts = vec![0];
-    let mut before: Option<Word> = None;
-    for word in words(text).into_iter().filter(|word| word.form != Form::Part) {
-        if let Some(before) = &before
-            && !data.iter().any(|span| span.contains(&before.at))
-        {
-            let gap = &text[(before.at + before.text.len()).min(word.at)..word.at];
-            let is_sentence =
-                gap.contains(['.', ';', '!', '?', '\n']) && gap.contains(char::is_whitespace);
-            let is_next = matches!(before.text.as_str(), "and" | "then" | "also" | "afterwards")
-                && deeds(&word.text) != 0;
-            if is_sentence || is_next {
-                cuts.push(word.at);
-            }
-        }
-        before = Some(word);
-    }
-    cuts.push(text.len());
-    let pieces = cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]);
-    pieces.filter(|piece| words(piece).len() >= CLAUSE_WORDS_MIN).take(CLAUSES_MAX).collect()
-}
-
-/// Known words one slip away: none if the written one was meant to say nothing.
-fn fixes(index: &Index, written: &str) -> Vec<String> {
-    static STOPS: LazyLock<Spelling<&'static str>> =
-        LazyLock::new(|| Spelling::new(stop_words().to_vec()));
-    let stop = STOPS.near(written, 1);
     let mut found = index.spelling().near(written, 2);
+    let server = index.servers.spelling().near(written, 1);
+    found.retain(|word| !server.contains(word));
+    found.splice(0..0, server);
     if found.is_empty() {
-        found = stop;
+        found = model().spelling.near(written, 1);
     }
-    if found.is_empty() {
-        found = model().spelling.near(written, 2);
-    }
-    found.into_iter().map(str::to_owned).collect()
+    let shares = if found.len() > 1 { FIXED_OF_TWO } else { FIXED };
+    found.into_iter().map(str::to_owned).zip(shares).collect()
 }
 
 /// What a request wants done: its first verb, and what a question wants.
@@ -216,7 +188,8 @@ fn asked_deeds(meant: &[(Word, f32)]) -> Deeds {
         )
     });
     let verb = verbs.find_map(|word| Some(deeds(&word.text)).filter(|found| *found != 0));
-    if is_question { ASKED } else { verb.unwrap_or(0) }
+    // A request without a verb asks for the thing it names.
+    if is_question { ASKED } else { verb.unwrap_or(ASKED) }
 }
 
 fn direction(meant: &[(Word, f32)]) -> Row {

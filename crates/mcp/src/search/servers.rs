@@ -3,7 +3,7 @@
 //! People name the product they mean: "my Airtable table". A server's name is therefore a score of
 //! its own: how much of the name a request says, with words counted by how few servers have them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     analysis::{rows, stop_weight},
@@ -11,9 +11,10 @@ use super::{
     lexicon::is_stop,
     matrix::{Matrix, Row},
     model::{DIMENSIONS, model},
-    postings::{Postings, Term, index, rarity, term},
+    postings::{Plain, Postings, Term, index, rarity, term},
     query::Step,
-    stem::stem,
+    spelling::Spelling,
+    stem::{singular, stem},
     words::{Form, words},
 };
 
@@ -22,13 +23,22 @@ const HEAD: usize = 400;
 /// What words after ` - ` count in a server's name: they say whose it is, not what.
 const OWNER: f32 = 0.3;
 
+/// What all parts of a run count together, against the run: `mongo db` for `MongoDB`.
+const PARTS: f32 = 0.8;
+
 /// All servers of an index.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
     /// By document.
     of: Vec<u32>,
     names: Postings,
+    /// How sure a word means the servers that have it in their names.
+    distinct: HashMap<Term, f32, Plain>,
+    /// Finds words of names in spite of two slips.
+    spelling: Spelling<Box<str>>,
     count: usize,
+    /// By server.
+    documents: Vec<Vec<u32>>,
     directions: Matrix,
 }
 
@@ -43,29 +53,35 @@ pub(super) struct Fit {
 }
 
 impl Servers {
-    pub(super) fn new(documents: &[Document]) -> Self {
+    pub(super) fn new(documents: &[Document], tools: &Postings) -> Self {
         let mut ids: BTreeMap<&str, u32> = BTreeMap::new();
         let mut of = Vec::with_capacity(documents.len());
-        let mut entries = Vec::new();
+        let mut named: Vec<(u32, Named)> = Vec::new();
         let mut directions = Matrix::new(DIMENSIONS);
+        let mut by_server: Vec<Vec<u32>> = Vec::new();
         for document in documents {
             let next = index(ids.len());
             let id = *ids.entry(&document.server).or_insert(next);
             of.push(id);
             if id == next {
-                entries.extend(
-                    name(&document.server).into_iter().map(|(term, weight)| (term, id, weight)),
-                );
+                by_server.push(Vec::new());
+                named.extend(name(&document.server).into_iter().map(|word| (id, word)));
                 directions.push(&direction(document));
             }
+            by_server[id as usize].push(index(of.len() - 1));
         }
         let count = ids.len();
+        let entries = named.iter().map(|(id, word)| (word.term, *id, word.weight)).collect();
         let mut names =
             Postings::new(entries, |_, weight, holding| weight * rarity(count, holding));
         let mut whole = vec![0.0; count];
-        names.each(|server, value| whole[server as usize] += *value);
+        for (id, word) in named.iter().filter(|(_, word)| !word.is_part) {
+            whole[*id as usize] += word.weight * rarity(count, names.list(word.term).len());
+        }
         names.each(|server, value| *value /= whole[server as usize].max(f32::EPSILON));
-        Self { of, names, count, directions }
+        let distinct = distinct(&named, &names, tools, &of, &by_server);
+        let spelling = Spelling::new(surfaces(ids.keys()), 2);
+        Self { of, names, spelling, distinct, count, directions, documents: by_server }
     }
 
     /// The server of a document.
@@ -73,9 +89,24 @@ impl Servers {
         self.of[doc] as usize
     }
 
+    /// The documents of a server.
+    pub(super) fn documents(&self, server: usize) -> &[u32] {
+        &self.documents[server]
+    }
+
+    /// Whether a server's name has this word.
+    pub(super) fn is_in_name(&self, server: usize, term: Term) -> bool {
+        self.names.list(term).iter().any(|entry| entry.doc as usize == server)
+    }
+
     /// Whether some server's name has this word.
     pub(super) fn has_word(&self, word: &str) -> bool {
-        !self.names.list(term(&stem(word))).is_empty()
+        !self.names.list(term(&singular(word))).is_empty()
+    }
+
+    /// Words of servers' names that a written one may have been meant as.
+    pub(super) const fn spelling(&self) -> &Spelling<Box<str>> {
+        &self.spelling
     }
 
     /// How each fits.
@@ -83,11 +114,12 @@ impl Servers {
         let mut covered = vec![0.0_f32; self.count];
         let mut said = vec![0.0_f32; self.count];
         for word in &step.words {
-            let list = self.names.list(word.term);
-            let rare = rarity(self.count, list.len());
+            let list = self.names.list(word.name.0);
+            let sure = self.distinct.get(&word.name.0).copied().unwrap_or(1.0);
+            let rare = rarity(self.count, list.len()) * sure;
             for entry in list {
-                covered[entry.doc as usize] += entry.value * word.weight;
-                said[entry.doc as usize] += rare * word.weight * entry.value.min(0.5) * 2.0;
+                covered[entry.doc as usize] += entry.value * word.name.1 * sure;
+                said[entry.doc as usize] += rare * word.name.1 * entry.value.min(0.5) * 2.0;
             }
         }
         let most = rarity(self.count, 1) * 2.0;
@@ -98,24 +130,77 @@ impl Servers {
 
     /// Bytes held, about.
     pub(super) fn bytes(&self) -> usize {
-        self.of.len() * 4 + self.names.bytes() + self.directions.bytes()
+        self.of.len() * 4 + self.names.bytes() + self.directions.bytes() + self.spelling.bytes()
     }
 }
 
-/// The terms of a server's name with their weights.
-fn name(server: &str) -> Vec<(Term, f32)> {
+/// The words of servers' names that are long enough to be told from others.
+fn surfaces<'a>(servers: impl Iterator<Item = &'a &'a str>) -> Vec<Box<str>> {
+    let words = servers.flat_map(|server| words(server));
+    let telling = words.filter(|word| word.text.len() > 3 && !is_stop(&word.text));
+    let mut surfaces: Vec<Box<str>> = telling.map(|word| word.text.into()).collect();
+    surfaces.sort_unstable();
+    surfaces.dedup();
+    surfaces
+}
+
+/// For each word of a server's name, which share of the tools that have it is of such servers:
+/// nearly all for a product, few for a word like `search`.
+fn distinct(
+    words: &[(u32, Named)],
+    names: &Postings,
+    tools: &Postings,
+    of: &[u32],
+    documents: &[Vec<u32>],
+) -> HashMap<Term, f32, Plain> {
+    let share = |word: &Named| {
+        let list = names.list(word.term);
+        let named: usize = list.iter().map(|entry| documents[entry.doc as usize].len()).sum();
+        let is_named = |doc: u32| list.iter().any(|entry| entry.doc == of[doc as usize]);
+        let others = tools.list(word.stem).iter().filter(|entry| !is_named(entry.doc)).count();
+        #[expect(clippy::cast_precision_loss, reason = "counts of tools")]
+        let share = named as f32 / (named + others).max(1) as f32;
+        share.sqrt()
+    };
+    words.iter().map(|(_, word)| (word.term, share(word))).collect()
+}
+
+/// The terms of a server's name with their weights: a run counts once, as a whole or as its parts.
+fn name(server: &str) -> Vec<Named> {
     let owner = server.find(" - ").unwrap_or(server.len());
-    let telling = words(server).into_iter().filter(|word| !is_stop(&word.text));
-    let mut terms: Vec<(Term, f32)> = telling
+    let words = words(server);
+    let telling = words.iter().filter(|word| !is_stop(&word.text));
+    let mut named: Vec<Named> = telling
         .map(|word| {
             let weight = if word.at > owner { OWNER } else { 1.0 };
-            let weight = if word.form == Form::Part { weight * 0.5 } else { weight };
-            (term(&stem(&word.text)), weight)
+            let parts = words.iter().filter(|part| part.form == Form::Part && part.at == word.at);
+            #[expect(clippy::cast_precision_loss, reason = "a few parts")]
+            let share = match word.form {
+                Form::Part => PARTS / parts.count().max(1) as f32,
+                Form::Whole | Form::Joined => 1.0,
+            };
+            Named {
+                term: term(&singular(&word.text)),
+                stem: term(&stem(&word.text)),
+                weight: weight * share,
+                is_part: word.form == Form::Part,
+            }
         })
         .collect();
-    terms.sort_unstable_by(|one, next| one.0.cmp(&next.0).then(next.1.total_cmp(&one.1)));
-    terms.dedup_by_key(|(term, _)| *term);
-    terms
+    named.sort_unstable_by(|one, next| {
+        one.term.cmp(&next.term).then(next.weight.total_cmp(&one.weight))
+    });
+    named.dedup_by_key(|named| named.term);
+    named
+}
+
+/// A word of a server's name.
+struct Named {
+    term: Term,
+    /// The same word as a term of tools.
+    stem: Term,
+    weight: f32,
+    is_part: bool,
 }
 
 /// Where a server's name and its own words point to.

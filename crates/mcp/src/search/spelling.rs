@@ -1,16 +1,16 @@
-//! Known words that differ from a written one by a single slip: a letter missing, added, changed,
+//! Known words that differ from a written one by a slip or two: a letter missing, added, changed,
 //! or two swapped.
 //!
 //! Two words one slip apart share a form with at most one letter taken out, so each known word is
-//! kept under all such forms, and a written word is looked up under its own. What is found is
-//! compared letter by letter before it counts.
-
-use std::cmp::Ordering;
+//! kept under all such forms, and a written word is looked up under its own; with two slips, two
+//! letters. What is found is compared letter by letter before it counts.
 
 use super::postings::{index, term};
 
 /// Letters of a word that is corrected: in shorter ones a slip makes another word.
-pub(super) const LETTERS_MIN: usize = 4;
+pub(super) const LETTERS_MIN: usize = 3;
+/// Letters of a word in which two slips are looked for.
+const LETTERS_TWO: usize = 6;
 /// Letters of a word that is worth keeping under its forms.
 const LETTERS_MAX: usize = 24;
 
@@ -18,38 +18,49 @@ const LETTERS_MAX: usize = 24;
 #[derive(Debug, Default)]
 pub(super) struct Spelling<S> {
     words: Vec<S>,
-    /// A form's term and the word it is of, sorted.
+    slips: usize,
+    /// Half of a form's hash and the word it is of, sorted.
     forms: Vec<(u32, u32)>,
 }
 
 impl<S: AsRef<str>> Spelling<S> {
-    /// Keeps words; those found first are preferred among equals.
-    pub(super) fn new(words: Vec<S>) -> Self {
+    /// Keeps words, to be found in spite of one or two slips; those that come first are preferred.
+    pub(super) fn new(words: Vec<S>, slips: usize) -> Self {
         let mut forms = Vec::with_capacity(words.len() * 8);
         for (at, word) in words.iter().enumerate() {
-            each_form(word.as_ref(), |form| forms.push((form, index(at))));
+            each_form(word.as_ref(), slips, &mut |form| forms.push((form, index(at))));
         }
         forms.sort_unstable();
         forms.dedup();
         forms.shrink_to_fit();
-        Self { words, forms }
+        Self { words, slips, forms }
     }
 
-    /// The words one slip away, those that begin alike first, at most `limit`.
+    /// The nearest words, those that begin alike first, at most `limit`.
     pub(super) fn near(&self, written: &str, limit: usize) -> Vec<&str> {
         let mut found: Vec<u32> = Vec::new();
-        each_form(written, |form| {
+        each_form(written, self.slips, &mut |form| {
             let start = self.forms.partition_point(|(known, _)| *known < form);
             let same = self.forms[start..].iter().take_while(|(known, _)| *known == form);
             found.extend(same.map(|(_, word)| *word));
         });
         found.sort_unstable();
         found.dedup();
+        let letters = written.chars().count();
         let text = |at: u32| self.words[at as usize].as_ref();
-        found.retain(|at| is_one_slip(written, text(*at)));
-        found.sort_by_key(|at| (text(*at).as_bytes().first() != written.as_bytes().first(), *at));
-        found.truncate(limit);
-        found.into_iter().map(text).collect()
+        let rank = |at: u32| {
+            let slips = strsim::osa_distance(written, text(at));
+            let is_short = letters <= LETTERS_MIN && text(at).len() <= written.len();
+            let begins_alike = text(at).as_bytes().first() == written.as_bytes().first();
+            (1..=self.slips)
+                .contains(&slips)
+                .then_some((slips, !begins_alike, at))
+                .filter(|_| !is_short)
+        };
+        let mut ranked: Vec<_> = found.into_iter().filter_map(rank).collect();
+        ranked.sort_unstable();
+        ranked.truncate(limit);
+        ranked.into_iter().map(|(_, _, at)| text(at)).collect()
     }
 
     /// Bytes held beside the words, about.
@@ -58,39 +69,31 @@ impl<S: AsRef<str>> Spelling<S> {
     }
 }
 
-/// The word and the word without each of its letters, as terms.
-fn each_form(word: &str, mut each: impl FnMut(u32)) {
-    #[expect(clippy::cast_possible_truncation, reason = "half a hash finds candidates well enough")]
-    let mut take = |text: &str| each(term(text) as u32);
+/// The word and the word without one or two of its letters, hashed.
+fn each_form(word: &str, slips: usize, each: &mut dyn FnMut(u32)) {
     let letters = word.chars().count();
-    if !(LETTERS_MIN - 1..=LETTERS_MAX).contains(&letters) {
+    if !(LETTERS_MIN..=LETTERS_MAX).contains(&letters) {
         return;
     }
-    take(word);
+    let slips = if letters < LETTERS_TWO { slips.min(1) } else { slips };
+    without(word, slips, each);
+}
+
+fn without(word: &str, slips: usize, each: &mut dyn FnMut(u32)) {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half a hash finds candidates well enough"
+    )]
+    each(term(word) as u32);
+    if slips == 0 {
+        return;
+    }
     let mut form = String::with_capacity(word.len());
     for (at, c) in word.char_indices() {
         form.clear();
         form.push_str(&word[..at]);
         form.push_str(&word[at + c.len_utf8()..]);
-        take(&form);
-    }
-}
-
-/// Whether two words differ by exactly one slip.
-fn is_one_slip(one: &str, other: &str) -> bool {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let start = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
-    let (one, other) = (&one[start..], &other[start..]);
-    let (a, b) = (one.len(), other.len());
-    match a.cmp(&b) {
-        Ordering::Less => b == a + 1 && one == &other[1..],
-        Ordering::Greater => a == b + 1 && &one[1..] == other,
-        Ordering::Equal if a == 0 => false,
-        Ordering::Equal => {
-            let is_swap =
-                a > 1 && one[0] == other[1] && one[1] == other[0] && one[2..] == other[2..];
-            is_swap || one[1..] == other[1..]
-        }
+        without(&form, slips - 1, each);
     }
 }
 
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_slip_is_found_and_nothing_else() {
-        let spelling = Spelling::new(vec!["delete", "search", "message", "repository"]);
+        let spelling = Spelling::new(vec!["delete", "search", "message", "repository"], 1);
         for (written, meant) in [
             ("delte", "delete"),
             ("deelete", "delete"),
@@ -117,8 +120,16 @@ mod tests {
     }
 
     #[test]
+    fn two_slips_are_found_in_long_words_if_asked_for() {
+        let spelling = Spelling::new(vec!["stripe", "dart"], 2);
+        assert_eq!(spelling.near("stwripx", 2), ["stripe"]);
+        assert_eq!(spelling.near("dat", 2), ["dart"]);
+        assert!(spelling.near("dxrx", 2).is_empty());
+    }
+
+    #[test]
     fn a_word_that_begins_alike_is_preferred() {
-        let spelling = Spelling::new(vec!["mist", "list", "lists"]);
+        let spelling = Spelling::new(vec!["mist", "list", "lists"], 1);
         assert_eq!(spelling.near("lisst", 3), ["list", "lists"]);
         assert_eq!(spelling.near("lost", 1), ["list"]);
     }

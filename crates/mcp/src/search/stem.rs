@@ -10,7 +10,6 @@
 const ENDINGS: &[(&str, &str, usize)] = &[
     ("ization", "ize", 1),
     ("ational", "ate", 1),
-    ("fulness", "ful", 1),
     ("iveness", "ive", 1),
     ("ication", "ic", 1),
     ("ation", "ate", 1),
@@ -27,7 +26,6 @@ const ENDINGS: &[(&str, &str, usize)] = &[
     ("izer", "ize", 1),
     ("ise", "ize", 2),
     ("yse", "yze", 1),
-    ("ful", "", 1),
     ("ion", "", 1),
     ("er", "", 2),
     ("or", "", 2),
@@ -53,6 +51,15 @@ pub(super) fn stem(word: &str) -> String {
         stem.pop();
     }
     stem
+}
+
+/// A word in lower case without the ending of a plural: enough for names, which are not inflected.
+pub(super) fn singular(word: &str) -> String {
+    let mut singular = word.to_owned();
+    if singular.len() > 3 && singular.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        plural(&mut singular);
+    }
+    singular
 }
 
 fn plural(stem: &mut String) {
