@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 
 use crate::counts::Counts;
 use crate::stage::{Stage, timed};
-use crate::{deny, docs, say, sdk};
+use crate::{deny, docs, mcp, say, sdk};
 
 /// Names a folder of scenario files that must pass; unset: the stage has nothing to run.
 const SCENARIOS: &str = "TIDEGATE_SCENARIOS";
@@ -38,6 +38,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     counts.add(Stage::cargo("test", &["test", "--workspace", "--no-fail-fast"]).run()?);
     counts.add(loom().run()?);
     counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);
+    counts.add(timed("mcp", "cargo xtask mcp", mcp::run)?);
     documentation().run()?;
     for stage in scenarios(std::env::var_os(SCENARIOS).map(PathBuf::from))? {
         stage.run()?;

@@ -7,6 +7,7 @@
 //! | `deny` | what the dependency tree may hold ([`deny`]) |
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
 //! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
+//! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
 //! | `bench [core \| gateway]` | the benches; the comparison with nginx and Envoy ([`mod@bench`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
@@ -17,14 +18,17 @@ mod ci;
 mod counts;
 mod deny;
 mod docs;
+mod install;
+mod mcp;
+mod process;
 mod say;
 mod sdk;
 mod stage;
 
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo xtask <ci | deny | docs [--check] | sdk | bench [core | gateway] | nightly>";
+const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
+                     bench [core | gateway] | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +39,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["sdk"] => sdk::run().map(|_| ()),
+        ["mcp"] => mcp::run().map(|_| ()),
         ["bench", rest @ ..] => bench::run(rest),
         ["nightly"] => ci::nightly(),
         _ => {

@@ -3,7 +3,7 @@
 //! What clients depend on is not our idea of a wire format but what the SDKs make of it: which
 //! error they raise, whether they retry, what they take for the end of a stream. So the programs
 //! under `tests/sdk/` use the SDKs as a user does, with a base url and a key, and this chore sets
-//! the scene: it builds the binary, installs the SDKs ([`install`]), starts two fake providers and
+//! the scene: it builds the binary, installs the SDKs ([`mod@install`]), starts two fake providers and
 //! a gateway in front of them ([`bed`]), and runs the programs.
 //!
 //! Rules kept here:
@@ -13,18 +13,18 @@
 //!   pin it change.
 
 mod bed;
-mod install;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
 use crate::counts::Counts;
+use crate::process::Program;
 use crate::stage::Stage;
-use crate::{deny, docs, say};
+use crate::{deny, docs, install, say};
 
-use bed::{Bed, Program};
+use bed::Bed;
 
 /// The keys the gateway takes: one for everything, one for a single route.
 const KEY: &str = "tg-sdk-key";
@@ -81,9 +81,4 @@ fn surrounded(mut command: Command, bed: &Bed) -> Command {
         .env("NO_PROXY", "127.0.0.1")
         .env("no_proxy", "127.0.0.1");
     command
-}
-
-/// The folder's file, with an error that names it.
-fn read(path: &PathBuf) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
 }

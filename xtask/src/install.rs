@@ -1,4 +1,4 @@
-//! Installs the pinned SDKs under `target/sdk`, with the ordinary clients of PyPI and npm.
+//! Installs pinned packages under the target folder, with the ordinary clients of PyPI and npm.
 //!
 //! A folder that was finished carries a stamp: the text of the files that pin it. As long as they
 //! say the same, it is used as it is; otherwise it is made anew, so half an installation is never
@@ -10,15 +10,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use super::read;
 use crate::say;
 
-const PYTHON_HELP: &str = "install Python 3.10 or later with its venv module (Debian: \
+const PYTHON_HELP: &str = "install Python 3.11 or later with its venv module (Debian: \
                            `apt install python3 python3-venv`)";
 const NODE_HELP: &str = "install Node.js 20 or later with npm";
 
 /// The interpreter of an environment that has what `requirements.txt` pins.
-pub(super) fn python(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn python(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let wanted = sources.join("requirements.txt");
     let version = quietly(Command::new("python3").arg("--version"), PYTHON_HELP)?;
     let home = folder.join("python");
@@ -28,7 +27,8 @@ pub(super) fn python(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
         quietly(Command::new("python3").args(["-m", "venv"]).arg(&home), PYTHON_HELP)?;
         let mut pip = Command::new(&interpreter);
         pip.args(["-m", "pip", "install", "--disable-pip-version-check", "-r"]).arg(&wanted);
-        quietly(&mut pip, "are the packages of tests/sdk/python/requirements.txt within reach?")?;
+        let help = format!("are the packages of `{}` within reach?", wanted.display());
+        quietly(&mut pip, &help)?;
         Ok(())
     })?;
     Ok(interpreter)
@@ -36,7 +36,7 @@ pub(super) fn python(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
 
 /// A folder with the programs and the packages that `package-lock.json` pins beside them, which is
 /// where node looks for packages.
-pub(super) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let home = folder.join("node");
     let version = quietly(Command::new("node").arg("--version"), NODE_HELP)?;
     let pins = ["package.json", "package-lock.json"];
@@ -47,7 +47,7 @@ pub(super) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
             write(&home.join(pin), text)?;
         }
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(&home);
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&home);
         quietly(&mut npm, NODE_HELP)?;
         Ok(())
     })?;
@@ -59,6 +59,11 @@ pub(super) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     Ok(home)
+}
+
+/// The folder's file, with an error that names it.
+pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// Makes `home` with `work`, unless it was finished for the same stamp.
@@ -81,7 +86,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// Runs a command to its end and gives its output, which is shown only when it fails.
-fn quietly(command: &mut Command, help: &str) -> anyhow::Result<String> {
+pub(crate) fn quietly(command: &mut Command, help: &str) -> anyhow::Result<String> {
     let line = format!("{command:?}");
     let done = command.stdin(Stdio::null()).output();
     let done = done.with_context(|| format!("cannot start {line}: {help}"))?;

