@@ -11,16 +11,19 @@
 //!   keys. A path is told by its class, because a path can hold anything.
 //! - Times are UTC: lines of several machines can be put side by side.
 //!
-//! A line is written by the thread it happens on, in one write. Spans are not used.
+//! Lines are written by a thread of their own (`queue.rs`), so that a reader of stderr who has
+//! stopped reading stops nobody. Spans are not used.
 
 mod civil;
 mod escape;
 mod line;
 mod overhear;
+mod queue;
 
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::Method;
 use tidegate_config::file::{LogFile, LogFormat, LogLevel};
@@ -28,8 +31,8 @@ use tidegate_core::time::Millis;
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Metadata, Subscriber, span};
 
-use self::line::Line;
 pub(crate) use self::{civil::rfc3339, overhear::Overheard};
+use self::{line::Line, queue::Queue};
 use crate::clock::Clock;
 
 /// The `target` of events that tell of a state change: text lines show them as `from → to`.
@@ -50,7 +53,12 @@ pub struct LogSettings(Arc<Shared>);
 struct Shared {
     level: AtomicU8,
     is_json: AtomicBool,
+    /// The lines on their way to stderr, if that is where they go.
+    queue: OnceLock<Arc<Queue>>,
 }
+
+/// How long the end of the process waits for a reader of stderr.
+const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 
 /// There is a log already: it is set up once per process.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -63,9 +71,19 @@ pub struct AlreadyLogging;
 /// If the process logs already.
 pub fn start(file: &LogFile, clock: Clock) -> Result<LogSettings, AlreadyLogging> {
     // A reader of stderr that has gone is no reason to stop serving.
-    let sink = |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes()));
+    let write = |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes()));
+    let tell = |lines: u64| tracing::warn!(lines, "log lines were dropped: stderr is not read");
+    let queue = Queue::start(write, tell).ok();
+    let into = queue.clone();
+    let sink = move |line: &str| match &into {
+        Some(queue) => queue.push(line.to_owned()),
+        None => write(line),
+    };
     let (log, settings) = Log::new(file, clock, Box::new(sink));
     tracing::subscriber::set_global_default(log).map_err(|_| AlreadyLogging)?;
+    if let Some(queue) = queue {
+        drop(settings.0.queue.set(queue));
+    }
     Ok(settings)
 }
 
@@ -76,6 +94,13 @@ impl LogSettings {
         self.0.is_json.store(file.format == LogFormat::Json, Ordering::Relaxed);
         // Call sites remember whether anybody wanted to hear of them.
         tracing::callsite::rebuild_interest_cache();
+    }
+
+    /// Waits a little for what was logged to be written: the last thing before the process ends.
+    pub fn flush(&self) {
+        if let Some(queue) = self.0.queue.get() {
+            queue.flush(FLUSH_WITHIN);
+        }
     }
 
     fn level(&self) -> LevelFilter {
@@ -108,7 +133,8 @@ struct Log {
 
 impl Log {
     fn new(file: &LogFile, clock: Clock, sink: Sink) -> (Self, LogSettings) {
-        let shared = Shared { level: AtomicU8::new(0), is_json: AtomicBool::new(false) };
+        let (level, is_json) = (AtomicU8::new(0), AtomicBool::new(false));
+        let shared = Shared { level, is_json, queue: OnceLock::new() };
         let settings = LogSettings(Arc::new(shared));
         settings.follow(file);
         (Self { settings: settings.clone(), clock, sink }, settings)

@@ -227,6 +227,9 @@ impl Server {
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
+        if let Some(log) = self.gateway.log.get() {
+            log.flush();
+        }
     }
 
     fn thread<F: Future<Output = ()>>(
