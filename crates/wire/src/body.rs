@@ -40,6 +40,14 @@ pub fn kind(body: &[u8]) -> BodyKind {
     }
 }
 
+/// Whether a body is one JSON value from its first byte to its last: of one that has no told length
+/// only this says that nothing is missing.
+#[must_use]
+pub fn is_whole(body: &[u8]) -> bool {
+    let mut scanner = Scanner::new(body);
+    scanner.skip_value().and_then(|()| scanner.end()).is_ok()
+}
+
 /// Whether the object in `text` is an error. Text that breaks off is judged by what is there.
 pub(crate) fn is_error(text: &[u8]) -> bool {
     ERROR.find(text).is_some() && has_error_key(text).unwrap_or(false)
@@ -90,6 +98,16 @@ mod tests {
         check(r#"{"choices":[{"message":{"content":"{\"error\":1}"}}]}"#, BodyKind::Answer);
         check(r#"{"error":{},"id":"error"}"#, BodyKind::Answer);
         check("[]", BodyKind::Answer);
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_is_not_whole() {
+        let body = b"{\"choices\":[{\"message\":{\"content\":\"hello\"}}]}\n";
+        assert!(is_whole(body));
+        for end in 0..body.len() - 2 {
+            assert!(!is_whole(&body[..end]), "{end}");
+        }
+        assert!(!is_whole(b"{} {}"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, header, response};
+use http::{HeaderMap, Request, Response, StatusCode, Version, header, response};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_wire::{
     body::{self, BodyKind},
@@ -282,6 +282,11 @@ impl Opening {
                 return Opened::Passing(Box::new(self));
             }
         }
+        if is_ended_by_closing(&self.head) && !body::is_whole(&joined(&self.held)) {
+            let outcome = Outcome { status, ..Outcome::unanswered(OutcomeKind::Transport) };
+            let detail = "the answer ended early";
+            return Opened::Failed(Failure { outcome, detail, said: None });
+        }
         journey.worker.pool.keep(self.rest);
         if let Some(error) = error_in(&self.held) {
             let outcome = classified::of_event(target, self.head.status, &error);
@@ -294,13 +299,32 @@ impl Opening {
     }
 }
 
+/// Whether only the end of the connection says where this body of JSON ends: then a connection that
+/// was lost looks like a good end.
+fn is_ended_by_closing(head: &response::Parts) -> bool {
+    let is_framed = head.version >= Version::HTTP_2
+        || head.headers.contains_key(header::CONTENT_LENGTH)
+        || head.headers.contains_key(header::TRANSFER_ENCODING);
+    let has_no_body = head.status == StatusCode::NO_CONTENT;
+    let kind = head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
+    let is_json = kind.is_none_or(|it| memchr::memmem::find(it, b"json").is_some());
+    !is_framed && !has_no_body && is_json && !head.headers.contains_key(header::CONTENT_ENCODING)
+}
+
+fn joined(pieces: &VecDeque<Bytes>) -> Bytes {
+    match pieces.len() {
+        1 => pieces[0].clone(),
+        _ => pieces.iter().map(|piece| &piece[..]).collect::<Vec<_>>().concat().into(),
+    }
+}
+
 /// The error that an answer is, in however many pieces it came.
 fn error_in(held: &VecDeque<Bytes>) -> Option<Bytes> {
     let whole = match held.len() {
         0 => return None,
         1 => held[0].clone(),
         _ if held.iter().map(Bytes::len).sum::<usize>() > ERROR_IN_PIECES_MAX => return None,
-        _ => held.iter().map(|piece| &piece[..]).collect::<Vec<_>>().concat().into(),
+        _ => joined(held),
     };
     (body::kind(&whole) == BodyKind::Error).then_some(whole)
 }

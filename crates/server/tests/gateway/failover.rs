@@ -234,3 +234,28 @@ fn a_recovered_target_takes_traffic_again() {
     crate::bed::pause(Duration::from_millis(1));
     assert_eq!(gate.health("a/m")["state"], "closed");
 }
+
+#[test]
+fn a_plain_answer_that_only_its_connections_end_cuts_short_is_a_failover() {
+    let whole = r#"{"id":"x","choices":[{"message":{"content":"hello"}}]}"#;
+    for (head, cut, is_served_by) in [
+        ("content-type: application/json\r\n", 20, "b/m"),
+        ("", 20, "b/m"),
+        ("content-type: application/json\r\n", 0, "a/m"),
+        // What is no JSON cannot be judged.
+        ("content-type: text/plain\r\n", 20, "a/m"),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{head}\r\n");
+        let body = whole[..whole.len() - cut].as_bytes().to_vec();
+        let raw = crate::upstream::Raw::start(vec![head.clone().into_bytes(), body]);
+        let spare = good();
+        let mut setup = Setup::of(&[&spare, &spare]);
+        setup.urls[0] = raw.url();
+        let gate = setup.start();
+        let answer = gate.chat();
+        assert_eq!(answer.status, 200, "{head}");
+        assert_eq!(answer.header("x-tidegate-resolved"), Some(is_served_by), "{head} cut {cut}");
+        let failures = u64::from(is_served_by == "b/m");
+        assert_eq!(gate.health("a/m")["consecutive_failures"], failures, "{head} cut {cut}");
+    }
+}
