@@ -32,7 +32,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tidegate_config::secret::Environment;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -43,12 +43,11 @@ use crate::{
     data::{check_request, read_body},
     gateway::Worker,
     metrics, task,
+    worker::{Answering, ClientIo},
 };
 
 /// People, scrapers and a dashboard: far fewer than this.
 const CONNECTIONS_MAX: usize = 256;
-/// A client that has not sent its request head by then is not going to.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// No admin request has a reason to be larger.
@@ -90,13 +89,19 @@ pub(crate) async fn serve(
 
 /// Serves one connection to its end.
 async fn connection(admin: &Rc<Admin>, io: impl AsyncRead + AsyncWrite + Unpin) {
+    let answering = Answering::default();
     let service = service_fn(|request| {
-        let admin = Rc::clone(admin);
-        async move { Ok::<_, Infallible>(admin.answer(request).await) }
+        let (admin, guard) = (Rc::clone(admin), answering.begin());
+        async move {
+            let answer = admin.answer(request).await;
+            drop(guard);
+            Ok::<_, Infallible>(answer)
+        }
     });
+    // The same limits and the same eye on framing as on the data listener.
+    let io = ClientIo::new(io, answering.clone());
     let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
+        .header_read_timeout(None)
         .serve_connection(TokioIo::new(io), service)
         .await;
     // A client that breaks its connection is its own affair.
@@ -127,7 +132,13 @@ impl Admin {
         let found = paths::find(&head.method, head.uri.path());
         let uri = paths::without_id(&head.uri, found.as_ref().ok());
         if let Err((status, message)) = check_request(listen, &head.method, &uri, &head.headers) {
-            return refuse(status, message);
+            let mut response = refuse(status, message);
+            // Whatever follows on this connection cannot be trusted to begin where it seems to.
+            if status == StatusCode::BAD_REQUEST {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            return response;
         }
         let live = gateway.live.load_full();
         let is_loopback = listen.ip().to_canonical().is_loopback();

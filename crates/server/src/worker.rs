@@ -20,7 +20,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use self::client_io::{Answering, AnsweringGuard, ClientIo};
+use self::client_io::AnsweringGuard;
+pub(crate) use self::client_io::{Answering, ClientIo};
 use crate::{
     data::{self, ClientBody},
     gateway::{Gateway, Worker},

@@ -32,14 +32,14 @@ const WRITE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Whether a request of this connection is being answered: then it is ours to be waited for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answering(Rc<Cell<bool>>);
+pub(crate) struct Answering(Rc<Cell<bool>>);
 
 /// Marks a connection as answering until it is dropped.
 #[derive(Debug)]
-pub(super) struct AnsweringGuard(Rc<Cell<bool>>);
+pub(crate) struct AnsweringGuard(Rc<Cell<bool>>);
 
 impl Answering {
-    pub(super) fn begin(&self) -> AnsweringGuard {
+    pub(crate) fn begin(&self) -> AnsweringGuard {
         self.0.set(true);
         AnsweringGuard(Rc::clone(&self.0))
     }
@@ -60,7 +60,7 @@ enum Wait {
 
 /// A client's connection.
 #[derive(Debug)]
-pub(super) struct ClientIo<T> {
+pub(crate) struct ClientIo<T> {
     io: T,
     scan: HeadScan,
     answering: Answering,
@@ -71,7 +71,7 @@ pub(super) struct ClientIo<T> {
 }
 
 impl<T> ClientIo<T> {
-    pub(super) fn new(io: T, answering: Answering) -> Self {
+    pub(crate) fn new(io: T, answering: Answering) -> Self {
         Self {
             io,
             scan: HeadScan::new(),

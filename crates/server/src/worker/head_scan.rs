@@ -8,6 +8,8 @@
 //! Rules kept here:
 //! - Every line of a head ends with CRLF.
 //! - A head has at most one `content-length` or `transfer-encoding`, together.
+//! - HTTP/2 is not spoken here: its first line is refused with an answer, not only a closed
+//!   connection, as the library would do.
 //! - Where the next head begins is known from the length of the body. After a body in chunks it is
 //!   not, so such a connection carries no further request (`data.rs` closes it).
 //!
@@ -17,6 +19,9 @@ use memchr::memchr;
 
 /// How much of a line that arrives in parts is kept: the headers that matter are shorter.
 const LINE_KEPT: usize = 128;
+
+/// What a client that speaks HTTP/2 says first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 /// Where in the conversation the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +122,10 @@ impl HeadScan {
             return true;
         }
         self.place = Place::Head;
+        // No header is written like this, so which line of the head it is does not matter.
+        if line == PREFACE {
+            return false;
+        }
         let is_framed = self.length.is_some() || self.is_chunked;
         if value_of(line, b"transfer-encoding:").is_some() {
             self.is_chunked = true;

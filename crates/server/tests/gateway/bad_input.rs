@@ -1,13 +1,19 @@
 //! What a client must not be able to do on the wire: right error, no upstream call, connection
 //! closed where what follows cannot be trusted.
 
+use std::net::SocketAddr;
+
 use crate::bed::{Gate, Setup, chat, good, hits};
 use crate::client::{Answer, Client, End};
 
 /// Sends bytes; `HOST` stands for the listener's own name.
 fn raw(gate: &Gate, text: &str) -> (Client, Result<Answer, End>) {
-    let mut client = gate.client();
-    client.send_raw(text.replace("HOST", &gate.address().to_string()).as_bytes());
+    raw_at(gate.address(), text)
+}
+
+fn raw_at(address: SocketAddr, text: &str) -> (Client, Result<Answer, End>) {
+    let mut client = Client::connect(address);
+    client.send_raw(text.replace("HOST", &address.to_string()).as_bytes());
     let answer = client.answer();
     (client, answer)
 }
@@ -18,8 +24,9 @@ const BODY: &str = "{\"model\":\"r\",\"messages\":[]}";
 fn s20_requests_that_two_readers_could_cut_differently_are_refused_and_closed() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: HOST\r\ncontent-type: \
-                application/json\r\n";
+    let head = "HTTP/1.1\r\nhost: HOST\r\ncontent-type: application/json\r\n";
+    let listeners =
+        [(gate.address(), "/v1/chat/completions"), (gate.server.admin_address(), "/api/explain")];
     let length = BODY.len();
     let chunks = format!("{length:x}\r\n{BODY}\r\n0\r\n\r\n");
     let cases = [
@@ -54,10 +61,12 @@ fn s20_requests_that_two_readers_could_cut_differently_are_refused_and_closed() 
         ),
     ];
     for (name, rest) in cases {
-        let (mut client, answer) = raw(&gate, &format!("{head}{rest}"));
-        let status = answer.map(|answer| answer.status);
-        assert_eq!(status, Ok(400), "{name}");
-        assert!(client.is_closed(), "{name}: what follows must not be read");
+        for (address, path) in listeners {
+            let (mut client, answer) = raw_at(address, &format!("POST {path} {head}{rest}"));
+            let status = answer.map(|answer| answer.status);
+            assert_eq!(status, Ok(400), "{name} {path}");
+            assert!(client.is_closed(), "{name} {path}: what follows must not be read");
+        }
     }
     assert_eq!(hits(&fake), 0);
 }
@@ -333,4 +342,80 @@ fn s58_a_gateway_that_is_its_own_backend_answers_508() {
     let answer = gate.chat();
     assert_eq!(answer.status, 508, "{}", answer.text());
     assert_eq!(answer.header("x-tidegate-attempts"), Some("1"));
+}
+
+#[test]
+fn s46_compressed_bodies_are_never_unpacked() {
+    // Ten MiB of zeros in ten KiB, roughly; nobody here looks inside.
+    let bomb = [b"\x1f\x8b\x08\0\0\0\0\0\0\x03".to_vec(), vec![0xAA; 10_000]].concat();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\
+         content-length: {}\r\n\r\n",
+        bomb.len()
+    );
+    let upstream = crate::upstream::Raw::start(vec![head.into_bytes(), bomb.clone()]);
+    let fake = good();
+    let mut setup = Setup::of(&[&fake]);
+    setup.urls[0] = upstream.url();
+    let gate = setup.start();
+    let answer = gate.chat();
+    assert_eq!((answer.status, answer.end), (200, End::Whole));
+    assert_eq!(answer.body, bomb, "handed on as it came");
+    // A client's is refused before any of it is read.
+    let told = "POST /v1/chat/completions HTTP/1.1\r\nhost: HOST\r\ncontent-type: \
+                application/json\r\ncontent-encoding: gzip\r\ncontent-length: 10000\r\n\r\n";
+    let (_, answer) = raw(&gate, told);
+    assert_eq!(answer.map(|it| it.status), Ok(415));
+    assert_eq!(upstream.hits(), 1);
+}
+
+#[test]
+fn s49_s50_a_client_that_begins_with_http_2_is_refused_politely() {
+    let fake = good();
+    let gate = Setup::of(&[&fake]).start();
+    for address in [gate.address(), gate.server.admin_address()] {
+        let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        let (mut client, answer) = raw_at(address, preface);
+        let status = answer.map(|it| it.status);
+        assert!(matches!(status, Ok(400 | 505)), "{status:?}");
+        assert!(client.is_closed());
+    }
+    assert_eq!(hits(&fake), 0);
+}
+
+#[test]
+fn s48_many_slow_sockets_do_not_slow_the_others() {
+    let count = if crate::soak::is_long() { 5000 } else { 300 };
+    let fake = good();
+    let gate = Setup { top: "limits: {connections: 6000}", ..Setup::of(&[&fake]) }.start();
+    let slowest = |gate: &Gate| {
+        let took = |_| {
+            let began = crate::bed::now();
+            assert_eq!(gate.chat().status, 200);
+            began.elapsed()
+        };
+        (0..50).map(took).max().unwrap_or_default()
+    };
+    let alone = slowest(&gate);
+    // A third each: a head that does not end, a body that does not come, an answer nobody reads.
+    let body = chat("r", false);
+    let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\n", gate.address());
+    let rest = format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+    let slow: Vec<Client> = (0..count)
+        .map(|number| {
+            let mut client = gate.client();
+            client.send_raw(head.as_bytes());
+            if number % 3 > 0 {
+                client.send_raw(rest.as_bytes());
+            }
+            if number % 3 > 1 {
+                client.send_raw(body.as_bytes());
+            }
+            client
+        })
+        .collect();
+    let among = slowest(&gate);
+    // Twice as long is the aim; a busy machine's hiccups are not the gateway's.
+    let most = alone * 2 + std::time::Duration::from_millis(500);
+    assert!(among < most, "{among:?} among {} slow ones, {alone:?} alone", slow.len());
 }
