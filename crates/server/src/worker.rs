@@ -112,11 +112,13 @@ fn serve(
         let service = service_fn(|request| {
             let worker = Rc::clone(&worker);
             let guard = answering.begin();
-            async move {
+            // A connection has room for this future for as long as it lives: it is a pointer, so
+            // that what answering takes is gone when the answer has begun.
+            Box::pin(async move {
                 let response = data::answer(&worker, request).await;
                 let served = response.map(|body| Served { body, _guard: guard });
                 Ok::<_, std::convert::Infallible>(served)
-            }
+            })
         });
         let io = ClientIo::new(stream, answering.clone());
         let connection = http1::Builder::new()
