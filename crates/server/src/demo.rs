@@ -55,13 +55,7 @@ pub(crate) fn script_for(provider: &str) -> Script {
 
 /// What a server of `fake:` is: a tide table, or the logbook of a harbour.
 pub(crate) fn mcp_script(name: &str, fake: FakeServer) -> fake_mcp::Script {
-    let tool = |name: &str, about: &str, act: fake_mcp::Act| {
-        let description = serde_json::to_string(about).unwrap_or_default();
-        let schema = r#"{"type":"object","properties":{"place":{"type":"string"}}}"#;
-        fake_mcp::Tool::new(name, act).defined_as(&format!(
-            r#"{{"name":"{name}","description":{description},"inputSchema":{schema}}}"#
-        ))
-    };
+    let tool = |name: &str, about: &str, act| fake_mcp::Tool::new(name, act).about(about);
     let (tools, outage) = match fake {
         FakeServer::Steady => (
             vec![

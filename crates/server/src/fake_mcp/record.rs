@@ -136,6 +136,10 @@ impl Record {
 
     /// A client opened a session.
     pub(super) fn opened(&self, session: &str, hello: &Value) {
+        // Whoever records nothing wants to live for long.
+        if self.most == 0 {
+            return;
+        }
         let name = hello["params"]["clientInfo"]["name"].as_str().unwrap_or_default();
         self.kept().clients.insert(session.to_owned(), name.to_owned());
     }

@@ -19,6 +19,12 @@ use tokio::sync::{Notify, mpsc, oneshot};
 /// Messages of one stream kept for resuming.
 const KEPT: usize = 1000;
 
+/// Streams that are over and can still be resumed.
+const KEPT_STREAMS: usize = 100;
+
+/// Ids of the client's remembered, to notice one that is used twice.
+const KEPT_IDS: usize = 10_000;
+
 /// What a stream tells the wire it is attached to.
 #[derive(Debug)]
 pub(super) enum Out {
@@ -147,9 +153,14 @@ impl Talk {
         if stream == 0 {
             return;
         }
-        if let Some(it) = self.state().streams.get_mut(&stream) {
+        let mut state = self.state();
+        if let Some(it) = state.streams.get_mut(&stream) {
             it.is_over = true;
             it.wire = None;
+        }
+        if state.streams.len() > KEPT_STREAMS {
+            let oldest = state.streams.iter().find(|(_, it)| it.is_over).map(|(number, _)| *number);
+            oldest.and_then(|number| state.streams.remove(&number));
         }
     }
 
@@ -181,6 +192,9 @@ impl Talk {
     /// a conversation choose their ids each for itself.)
     pub(super) fn begin(&self, id: &Value) -> Option<Arc<Notify>> {
         let mut state = self.state();
+        if state.used.len() >= KEPT_IDS {
+            state.used.clear();
+        }
         let is_new = state.used.insert(id.to_string()) || self.id.is_empty();
         let cancel = Arc::new(Notify::new());
         state.under_way.insert(id.to_string(), Arc::clone(&cancel));

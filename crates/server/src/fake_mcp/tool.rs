@@ -11,6 +11,8 @@ pub struct Tool {
     pub name: String,
     /// What it does with its calls, in order; the last goes on. Empty: echo.
     pub acts: Vec<Act>,
+    /// What it is for; none: words that say that it is fake.
+    pub about: Option<String>,
     /// What it says about itself.
     pub hints: Hints,
     /// Its whole definition as JSON text, sent byte for byte; none: one made from the rest.
@@ -124,6 +126,13 @@ impl Tool {
         self
     }
 
+    /// Says what it is for.
+    #[must_use]
+    pub fn about(mut self, about: &str) -> Self {
+        self.about = Some(about.to_owned());
+        self
+    }
+
     /// Says that it only reads.
     #[must_use]
     pub fn read_only(mut self) -> Self {
@@ -164,9 +173,10 @@ impl Tool {
         if let Some(text) = &self.definition {
             return text.clone();
         }
+        let about = self.about.clone().unwrap_or_else(|| format!("The fake tool {}", self.name));
         let mut tool = json!({
             "name": self.name,
-            "description": format!("The fake tool {}", self.name),
+            "description": about,
             "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
         });
         let hints = [
