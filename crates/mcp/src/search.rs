@@ -6,14 +6,18 @@
 //! A tour, in the order a tool and then a request meet it:
 //! - `document`, `words`, `stem`, `lexicon`, `grams`, `analysis`: a tool's texts, taken apart.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
-//! - `literal`, `query`, `find`, `parts`: a request, and what speaks for each tool.
-//! - `tokens`: what a listing would have cost.
+//! - `literal`, `query`, `find`, `parts`, `judge`, `explain`: a request, what speaks for each tool,
+//!   and whether that is enough.
+//! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
 
 mod analysis;
 mod document;
+pub mod eval;
+mod explain;
 mod find;
 mod grams;
 mod index;
+mod judge;
 mod lexicon;
 mod literal;
 mod matrix;
@@ -29,8 +33,10 @@ mod words;
 
 pub use self::{
     document::{Document, SCHEMA_MAX, TEXT_MAX},
+    explain::{Matched, Place},
     find::{Answer, Hit},
     index::Index,
+    judge::{FAINT, GOOD},
     parts::Parts,
     query::{QUERY_MAX, Query},
     tokens::estimated_tokens,

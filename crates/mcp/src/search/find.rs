@@ -4,15 +4,19 @@
 //! - Each document gets each part; there is no first stage that could lose one. At ten thousand
 //!   tools this is still below a millisecond.
 //! - Of equal sums the name that sorts first wins.
+//! - Where a request names a server, that server's tools are compared with the rest of it.
+//!
+//! What the parts are worth is in `parts`, whether the best is good enough in `judge`.
 
 use super::{
     document::cut,
     index::Index,
+    judge::{FAINT, GOOD, score, threshold},
     lexicon::likeness,
     matrix::Row,
     model::normalise,
     parts::Parts,
-    postings::{Postings, rarity},
+    postings::{Posting, Postings, Term, rarity},
     query::{QUERY_MAX, Query, Step},
     servers::Fit,
 };
@@ -21,13 +25,15 @@ use super::{
 const NAMED: f32 = 0.3;
 /// Servers that a request can mean at once.
 const SERVERS_MAX: usize = 8;
+/// What is left at least of a request without a server's name.
+const REST_MIN: f32 = 0.3;
 
 /// One tool found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// The document's number.
     pub doc: usize,
-    /// From 0 to 1, to be compared between requests.
+    /// From 0 to 1, to be compared between requests: one half is where a match begins to be good.
     pub score: f32,
     /// What speaks for it.
     pub parts: Parts,
@@ -36,7 +42,7 @@ pub struct Hit {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The best first.
+    /// The best first; none if nothing fits at all.
     pub hits: Vec<Hit>,
     /// Whether the first hit is likely to be what was looked for.
     pub has_good_match: bool,
@@ -51,8 +57,7 @@ impl Index {
         visible: &dyn Fn(usize) -> bool,
         limit: usize,
     ) -> Answer {
-        let text = [cut(query.description, QUERY_MAX), cut(query.keywords, QUERY_MAX)].join("\n");
-        let step = Step::new(self, &text);
+        let step = Step::new(self, &text(query));
         let external = query.vector.and_then(|vector| self.external_likeness(vector));
         let parts = self.parts(&step, external.as_deref());
         let sums: Vec<f32> = parts.iter().map(Parts::sum).collect();
@@ -66,11 +71,15 @@ impl Index {
             order.truncate(limit);
         }
         order.sort_unstable_by(compare);
-        let hits =
-            order.into_iter().map(|doc| Hit { doc, score: squash(sums[doc]), parts: parts[doc] });
-        let hits: Vec<Hit> = hits.collect();
-        let has_good_match = hits.first().is_some_and(|hit| hit.score > 0.5);
-        Answer { hits, has_good_match }
+        let threshold = threshold(self.documents.len(), self.unknown(&step));
+        let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
+        let hits: Vec<Hit> = order.into_iter().map(hit).collect();
+        match hits.first() {
+            Some(best) if best.score >= FAINT && !step.words.is_empty() => {
+                Answer { has_good_match: best.score >= GOOD, hits }
+            }
+            _ => Answer::default(),
+        }
     }
 
     /// Every part of every document.
@@ -78,37 +87,35 @@ impl Index {
         let mut parts = vec![Parts::default(); self.documents.len()];
         self.add_words(step, &mut parts);
         self.add_letters(step, &mut parts);
+        let fit = self.servers.fit(step);
         let mut meaning = self.meaning.likeness(&step.direction);
+        self.within_servers(step, &fit, &mut meaning, &mut parts);
         if let Some(external) = external {
             stand_in(&mut meaning, external);
         }
-        let fit = self.servers.fit(step);
-        self.within_servers(step, &fit, &mut meaning, &mut parts);
         for (doc, part) in parts.iter_mut().enumerate() {
             let server = self.servers.of(doc);
             part.meaning = meaning[doc];
             part.server = fit.said[server];
             part.server_name = fit.covered[server];
             part.server_meaning = fit.meaning[server];
-            let own = self.analyses[doc].deeds;
-            part.deeds = likeness(step.deeds, own);
+            part.deeds = likeness(step.deeds, self.analyses[doc].deeds);
         }
         parts
     }
 
     /// Where a request names a server, its tools are compared with the rest of the request.
     fn within_servers(&self, step: &Step, fit: &Fit, meaning: &mut [f32], parts: &mut [Parts]) {
-        let docs = self.documents.len();
         let named = |server: &usize| fit.covered[*server] >= NAMED;
         for server in (0..fit.covered.len()).filter(named).take(SERVERS_MAX) {
             let is_said = |term| self.servers.is_in_name(server, term);
             let (mut mass, mut said) = (f32::EPSILON, 0.0);
             for word in &step.words {
-                let value = word.weight * rarity(docs, self.words.list(word.term).len());
+                let value = word.weight * self.rarity(&self.words, word.term);
                 mass += value;
                 said += if is_said(word.name.0) { value } else { 0.0 };
             }
-            let factor = mass / (mass - said).max(0.3 * mass);
+            let factor = mass / (mass - said).max(REST_MIN * mass);
             let rest = step.direction_without(is_said);
             for doc in self.servers.documents(server).iter().map(|doc| *doc as usize) {
                 parts[doc].words *= factor;
@@ -120,40 +127,54 @@ impl Index {
     }
 
     fn add_words(&self, step: &Step, parts: &mut [Parts]) {
-        let docs = self.documents.len();
-        let rare = |list: &Postings, term| rarity(docs, list.list(term).len());
-        let mass: f32 =
-            step.words.iter().map(|word| word.weight * rare(&self.words, word.term)).sum();
+        let masses =
+            step.words.iter().map(|word| word.weight * self.rarity(&self.words, word.term));
+        let mass = masses.sum::<f32>().max(f32::EPSILON);
         for word in &step.words {
-            let share = word.weight / mass.max(f32::EPSILON);
             for entry in self.words.list(word.term) {
-                parts[entry.doc as usize].words += entry.value * share;
+                parts[entry.doc as usize].words += entry.value * word.weight / mass;
             }
             for entry in self.names.list(word.term) {
                 parts[entry.doc as usize].name += entry.value * word.weight;
             }
         }
-        let mass: f32 = step.pairs.iter().map(|pair| rare(&self.pairs, *pair)).sum();
-        for pair in &step.pairs {
-            for entry in self.pairs.list(*pair) {
-                parts[entry.doc as usize].pairs += entry.value / mass;
-            }
+        let masses = step.pairs.iter().map(|pair| self.rarity(&self.pairs, *pair));
+        let mass = masses.sum::<f32>().max(f32::EPSILON);
+        for entry in step.pairs.iter().flat_map(|pair| self.pairs.list(*pair)) {
+            parts[entry.doc as usize].pairs += entry.value / mass;
         }
     }
 
     fn add_letters(&self, step: &Step, parts: &mut [Parts]) {
         let docs = self.documents.len();
-        let lists: Vec<_> =
-            step.grams.iter().map(|(gram, weight)| (self.letters.list(*gram), *weight)).collect();
-        let values = lists.iter().map(|(list, weight)| rarity(docs, list.len()) * weight);
-        let length =
-            values.clone().map(|value| value * value).sum::<f32>().sqrt().max(f32::EPSILON);
-        for ((list, _), value) in lists.iter().zip(values) {
-            let share = value / length;
-            for entry in *list {
-                parts[entry.doc as usize].letters += entry.value * share;
+        let lists: Vec<(&[Posting], f32)> = step
+            .grams
+            .iter()
+            .map(|(gram, weight)| (self.letters.list(*gram), *weight))
+            .map(|(list, weight)| (list, rarity(docs, list.len()) * weight))
+            .collect();
+        let squares = lists.iter().map(|(_, value)| value * value).sum::<f32>();
+        let length = squares.sqrt().max(f32::EPSILON);
+        for (list, value) in lists {
+            for entry in list {
+                parts[entry.doc as usize].letters += entry.value * value / length;
             }
         }
+    }
+
+    /// Which share of a request is in words that no tool and no server has.
+    fn unknown(&self, step: &Step) -> f32 {
+        let (mut mass, mut unknown) = (f32::EPSILON, 0.0);
+        for word in &step.words {
+            let value = word.weight * self.rarity(&self.words, word.term);
+            mass += value;
+            unknown += if self.writes(&word.text) { 0.0 } else { value };
+        }
+        unknown / mass
+    }
+
+    fn rarity(&self, lists: &Postings, term: Term) -> f32 {
+        rarity(self.documents.len(), lists.list(term).len())
     }
 
     /// Likeness by external vectors; nothing for documents without one.
@@ -161,15 +182,15 @@ impl Index {
         let matrix = self.external.as_ref()?;
         let mut vector = vector.to_vec();
         normalise(&mut vector);
-        let row = Row::new(&vector);
-        let found = matrix.likeness(&row);
-        let found = found.into_iter().enumerate().map(|(doc, x)| matrix.has(doc).then_some(x));
-        Some(found.collect())
+        let found = matrix.likeness(&Row::new(&vector));
+        let found = found.into_iter().enumerate();
+        Some(found.map(|(doc, likeness)| matrix.has(doc).then_some(likeness)).collect())
     }
 }
 
-fn squash(sum: f32) -> f32 {
-    1.0 / (1.0 + (9.0 - sum).exp())
+/// What is looked for, as one text within its bounds.
+pub(super) fn text(query: &Query<'_>) -> String {
+    [cut(query.description, QUERY_MAX), cut(query.keywords, QUERY_MAX)].join("\n")
 }
 
 /// Puts external likenesses in place of the model's, brought to the same mean and spread: models

@@ -1,0 +1,53 @@
+//! Whether the best tool found is good enough to be offered.
+//!
+//! Among more tools a request that none can fulfil finds a better one by chance, so the sum that is
+//! needed grows with their number. A request with words that no tool has needs more as well: what
+//! is looked for may just not be there.
+
+/// The score from which the best hit counts as a good match.
+pub const GOOD: f32 = 0.5;
+/// The score below which the best hit is not worth showing.
+pub const FAINT: f32 = 0.2;
+
+/// The sum needed grows by this much as the number of tools grows by a factor of e. Measured: the
+/// best sum of four in five requests that no tool fulfils, over sets of 30 to 3 840 tools.
+const GROWTH: f32 = 1.8;
+/// Number of tools and sum at which that line begins.
+const FROM: (f32, f32) = (30.0, -1.0);
+/// What a request of unknown words alone needs more.
+const UNKNOWN: f32 = 4.0;
+/// How far above the threshold a sum is to count as three in four.
+const SPREAD: f32 = 3.0;
+
+/// The sum that a good match needs among so many tools, for a request with such a share of unknown
+/// words.
+pub(super) fn threshold(docs: usize, unknown: f32) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "a count of tools")]
+    let docs = (docs as f32).max(FROM.0);
+    FROM.1 + GROWTH * (docs / FROM.0).ln() + UNKNOWN * unknown
+}
+
+/// A sum on a scale from 0 to 1, with the threshold in the middle.
+pub(super) fn score(sum: f32, threshold: f32) -> f32 {
+    1.0 / (1.0 + ((threshold - sum) / SPREAD).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_tools_and_unknown_words_need_more_evidence() {
+        assert!(threshold(10_000, 0.0) > threshold(100, 0.0));
+        assert!(threshold(100, 1.0) > threshold(100, 0.0));
+        assert!((threshold(0, 0.0) - threshold(30, 0.0)).abs() < f32::EPSILON);
+    }
+
+    #[test]
+    fn a_score_is_between_0_and_1_and_half_at_the_threshold() {
+        assert!((score(5.0, 5.0) - GOOD).abs() < f32::EPSILON);
+        for sum in [f32::MIN, -100.0, 0.0, 100.0, f32::MAX] {
+            assert!((0.0..=1.0).contains(&score(sum, 5.0)), "{sum}");
+        }
+    }
+}
