@@ -11,7 +11,8 @@
 //! - `door`: from an HTTP request on a worker's thread to the MCP thread and back.
 //! - `front`: one request; `hub`: sessions, servers and what they share; `client`: one session;
 //!   `stream`: events to a client, with replay.
-//! - `relay`: which server answers what; `party`: whose call it is.
+//! - `relay`: which server answers what; `party`: whose call it is; `search`: `find_tool` and
+//!   `call_tool` in place of all tools.
 //! - `link`: a kept connection at work; `conversation`: requests and answers over it; `hearing`:
 //!   what a server says of its own accord; `hello`: how the gateway introduces itself.
 //! - `transport`: what a way to a server looks like; `http`, `stdio`; `carrier`: either.
@@ -39,6 +40,7 @@ mod keeper;
 mod link;
 mod party;
 mod relay;
+mod search;
 mod server;
 mod shelf;
 mod stdio;

@@ -3,11 +3,7 @@
 //! One table says which; a key leaves it when its behaviour is built.
 
 use super::Check;
-use crate::{
-    codes::config as codes,
-    file::{Api, ToolList},
-    path::KeyPath,
-};
+use crate::{codes::config as codes, file::Api, path::KeyPath};
 
 /// Top-level keys without a behaviour yet.
 const NOT_BUILT: [&str; 2] = ["history", "telemetry"];
@@ -18,12 +14,10 @@ impl Check<'_> {
             self.not_built(&KeyPath::from(key));
         }
         let mcp = KeyPath::from("mcp");
-        for key in ["replicas", "search", "pinned_tools", "fresh_for"] {
+        for key in ["replicas", "fresh_for"] {
             self.not_built(&mcp.key(key));
         }
-        if self.file.mcp.tools == ToolList::Search {
-            self.not_built(&mcp.key("tools"));
-        }
+        self.not_built(&mcp.key("search").key("embeddings"));
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {
             let path = providers.key(name);

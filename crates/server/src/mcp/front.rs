@@ -34,6 +34,7 @@ use super::{
     hub::Hub,
     link::Ask,
     relay::{Relayed, relay},
+    search,
     stream::{Stream, Weight},
 };
 use crate::task;
@@ -281,6 +282,9 @@ async fn list(client: &Rc<Client>, kind: Kind, id: &Id, params: Option<&RawValue
     };
     client.first_look().await;
     let catalogue = client.catalogue();
+    if kind == Kind::Tools && search::is_on(client) {
+        return message::result(id, &search::page(client, &catalogue));
+    }
     let page = catalogue.page(kind, |place| client.sees(place), cursor.as_deref(), PAGE_SIZE);
     match page {
         Ok(page) => message::result(id, &page.to_result()),

@@ -64,9 +64,7 @@ impl Ear for Link {
         let cause = failure.cause;
         tracing::debug!(server = &*self.server.name, %cause, "a conversation is over");
         if self.server.is_child() {
-            let last_words = which.last_words();
-            tracing::warn!(server = &*self.server.name, %cause, last_words, "a program ended");
-            self.server.exited(self.made_at.get());
+            self.server.exited(self.made_at.get(), &which.last_words());
         }
         self.lost(generation);
     }

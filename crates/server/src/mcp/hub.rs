@@ -34,6 +34,7 @@ use super::{
     hello::{Hello, Profile, own_info},
     keeper,
     link::{Link, Owner},
+    search::Indexes,
     server::Server,
 };
 use crate::{
@@ -51,6 +52,8 @@ pub(crate) struct Hub {
     servers: RefCell<Vec<Kept>>,
     clients: RefCell<BTreeMap<String, Rc<Client>>>,
     catalogues: RefCell<BTreeMap<Profile, Rc<Catalogue>>>,
+    /// What `find_tool` searches.
+    pub(crate) indexes: Indexes,
     /// The config that is followed.
     followed: RefCell<Option<Arc<Live>>>,
 }
@@ -68,6 +71,7 @@ impl Hub {
             servers: RefCell::default(),
             clients: RefCell::default(),
             catalogues: RefCell::default(),
+            indexes: Indexes::default(),
             followed: RefCell::default(),
         });
         hub.ground.set_hub(&hub);

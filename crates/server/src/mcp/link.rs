@@ -294,6 +294,7 @@ impl Link {
     }
 
     async fn make(&self) -> Result<(Rc<Conversation>, ServerInfo), Failure> {
+        let began = self.ground.now();
         let (carrier, events) = self.server.open(&self.ground).await?;
         let ear: Weak<dyn Ear> = self.this.clone();
         let talk = Conversation::begin(carrier, events, ear);
@@ -309,7 +310,10 @@ impl Link {
             }
             Reply::Failed(failure) => Err(failure),
         };
-        let info = info.inspect_err(|_| {
+        let info = info.inspect_err(|failure| {
+            if failure.cause == Cause::ProcessExited {
+                self.server.exited(began, &talk.last_words());
+            }
             let talk = Rc::clone(&talk);
             task::spawn("end of a failed connect", talk.close());
         })?;

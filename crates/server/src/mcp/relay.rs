@@ -25,6 +25,7 @@ use super::{
     client::Client,
     link::{Answered, Ask, Link},
     party::Party,
+    search::{self, Taken},
     stream::Stream,
 };
 
@@ -86,6 +87,15 @@ pub(crate) async fn relay(
     params: Option<&RawValue>,
 ) -> String {
     client.first_look().await;
+    let wrapped = match what {
+        Relayed::CallTool if search::is_on(client) => search::take(client, params).await,
+        _ => Taken::Not,
+    };
+    let params = match &wrapped {
+        Taken::Answer(result) => return message::result(id, result),
+        Taken::Call(params) => Some(&**params),
+        Taken::Not => params,
+    };
     let mut way = way_of(client, what, params);
     if matches!(way, Err((INVALID_PARAMS | RESOURCE_NOT_FOUND, _))) {
         // A program that is only just starting may be the one that has it.

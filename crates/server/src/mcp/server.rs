@@ -140,6 +140,13 @@ impl Server {
         if self.is_shared_child() { Profile::own() } else { hello.profile }
     }
 
+    /// What it says about itself to such a client; nothing before it was reached.
+    pub(crate) fn words(&self, hello: &Hello) -> Arc<str> {
+        let listing = self.shelf.listing(self.profile_for(hello));
+        let words = listing.and_then(|it| it.info.instructions.clone());
+        words.unwrap_or_default().into()
+    }
+
     /// How long `initialize` may take. A program may have to be fetched before it starts.
     pub(crate) fn initialize_within(&self) -> Millis {
         match self.way {
@@ -161,13 +168,14 @@ impl Server {
             Way::Child(settings) => {
                 let now = ground.now();
                 if let Start::Later { at, cause } = self.supervisor.borrow().may_start(now) {
-                    let failure = Failure::of(cause, OutcomeKind::Transport);
+                    // Its end was charged when it happened; waiting to start it again is no news.
+                    let failure = Failure::of(cause, OutcomeKind::Cancelled);
                     return Err(Failure { retry_after: Some(at.since(now)), ..failure });
                 }
                 let opened = StdioTransport::open(settings, &ground.children).await;
                 let (transport, events) = opened.inspect_err(|failure| {
                     if failure.cause == Cause::CannotStart {
-                        self.exited(now);
+                        self.exited(now, "");
                     }
                 })?;
                 ground.gateway().metrics.mcp_child_started(&self.name);
@@ -178,12 +186,17 @@ impl Server {
     }
 
     /// A child that was started then ended by itself.
-    pub(crate) fn exited(&self, started: Now) {
+    pub(crate) fn exited(&self, started: Now, last_words: &str) {
         let Some(ground) = self.ground.upgrade() else { return };
         let start = self.supervisor.borrow_mut().exited(started, ground.now(), rng::draw());
         if let Start::Later { at, cause: Cause::CrashLoop } = start {
             let pause = at.since(ground.now()).0;
-            tracing::warn!(server = &*self.name, pause_ms = pause, "a program keeps crashing");
+            tracing::warn!(
+                server = &*self.name,
+                pause_ms = pause,
+                last_words,
+                "a program keeps crashing"
+            );
         }
     }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
+    cause::Cause,
     listing::{Changes, Gather, Kind, Listing, Shortfall},
     message::Params,
 };
@@ -156,6 +157,8 @@ async fn gathered(server: &Server, talk: &Rc<Conversation>, gather: Gather) -> O
             }
             Some(listing)
         }
+        // A session that ends takes its connection along; the list that is there stays.
+        Err((_, failure)) if failure.cause == Cause::Closing => None,
         Err((kind, failure)) => {
             tracing::warn!(server = &*server.name, %kind, cause = %failure.cause, "no list");
             None

@@ -18,5 +18,6 @@ mod life;
 mod lost;
 mod questions;
 mod relay;
+mod search;
 mod streams;
 mod wire;

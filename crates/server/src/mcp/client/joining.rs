@@ -6,6 +6,8 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use tidegate_mcp::{
+    call::Unavailable,
+    cause::Cause,
     health,
     session::{Carried, Contact, Entry, Known, News, Visibility},
 };
@@ -18,6 +20,13 @@ use crate::{
     },
     task,
 };
+
+/// How often a place among the children is asked for.
+const PLACE_AFTER: Duration = Duration::from_millis(200);
+
+fn is_full(brought: &Result<(), Unavailable>) -> bool {
+    brought.as_ref().is_err_and(|it| it.cause == Cause::TooManyChildren)
+}
 
 impl Client {
     /// Whether a call may go to a server; waits for one that is still connecting.
@@ -135,7 +144,13 @@ impl Client {
         let this = Weak::clone(&self.this);
         let limit = server.initialize_within();
         task::spawn("mcp join", async move {
-            let brought = link.bring_up(limit).await;
+            let mut brought = link.bring_up(limit).await;
+            let until = link.ground.now().after(server.call_timeout);
+            // A place among the children may be free in a moment: the lists' own are short-lived.
+            while is_full(&brought) && !link.ground.now().reached(until) {
+                tokio::time::sleep(PLACE_AFTER).await;
+                brought = link.bring_up(limit).await;
+            }
             if brought.is_ok() {
                 server.lists_known(&link).await;
             }

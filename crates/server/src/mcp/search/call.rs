@@ -1,0 +1,146 @@
+//! What `call_tool` really asks for.
+//!
+//! Rules kept here:
+//! - The forms that models send by mistake are understood: `name` and `arguments`, arguments as a
+//!   text of JSON, the whole call wrapped once more.
+//! - Arguments are checked against the tool's own schema before the call goes anywhere, and what is
+//!   wrong with them is told with the tool's parameters. A schema that cannot be used (references
+//!   to elsewhere, errors, larger than [`SCHEMA_MAX`]) checks nothing: the server will.
+
+use serde_json::{Map, Value, value::RawValue};
+use tidegate_mcp::{
+    catalogue::Offered,
+    message::Params,
+    raw::{Fields, quoted},
+};
+
+use super::{CALL, FIND, find::compact};
+use crate::mcp::client::Client;
+
+/// Larger schemas are not compiled.
+const SCHEMA_MAX: usize = 256 * 1024;
+/// Problems that are told at once.
+const PROBLEMS: usize = 5;
+
+/// The params of the call that a `call_tool` stands for.
+pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawValue>, String> {
+    let arguments = params.get("arguments").map(|it| serde_json::from_str::<Value>(it.get()));
+    let Some(Ok(Value::Object(arguments))) = arguments else {
+        return Err(format!("`{CALL}` needs `tool_name`, and `parameters` as an object"));
+    };
+    let (name, parameters) = wanted(arguments)?;
+    let catalogue = client.catalogue();
+    let offered = catalogue.tool(&name).filter(|it| client.may_use(it.server));
+    let Some(offered) = offered else {
+        let nearest = catalogue.nearest_tool(&name, |place| client.sees(place));
+        let hint = nearest.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
+        let shown: String = name.chars().take(80).collect();
+        return Err(format!("There is no tool `{shown}`.{hint} `{FIND}` knows which there are."));
+    };
+    check(offered, &parameters)?;
+    let meta =
+        params.get("_meta").map(|it| format!(r#","_meta":{}"#, it.get())).unwrap_or_default();
+    let json =
+        format!(r#"{{"name":{},"arguments":{}{meta}}}"#, quoted(&name), Value::Object(parameters));
+    RawValue::from_string(json).map_err(|error| error.to_string())
+}
+
+/// The name and the arguments, in whatever form they came.
+fn wanted(mut arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
+    // Wrapped once more: `{"parameters": {"tool_name": …, "parameters": …}}`.
+    for _ in 0..2 {
+        let inner = ["parameters", "arguments"].into_iter().find_map(|key| arguments.get(key));
+        let Some(Value::Object(inner)) = inner else { break };
+        let is_wrapped = inner.contains_key("tool_name")
+            && inner
+                .keys()
+                .all(|key| ["tool_name", "parameters", "arguments"].contains(&key.as_str()));
+        if !is_wrapped {
+            break;
+        }
+        arguments = inner.clone();
+    }
+    let mut take = |keys: &[&str]| keys.iter().find_map(|key| arguments.remove(*key));
+    let name = take(&["tool_name", "name", "tool"]);
+    let parameters = take(&["parameters", "arguments", "args", "input"]);
+    let Some(Value::String(name)) = name else {
+        return Err(format!("`{CALL}` needs `tool_name`: a name that `{FIND}` gave"));
+    };
+    let parameters = match parameters {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(parameters)) => parameters,
+        Some(Value::String(text)) => serde_json::from_str(&text)
+            .map_err(|_| "`parameters` must be an object, and is a text".to_owned())?,
+        Some(_) => return Err("`parameters` must be an object".to_owned()),
+    };
+    Ok((name, parameters))
+}
+
+/// Checks arguments against the tool's own schema.
+fn check(offered: &Offered, parameters: &Map<String, Value>) -> Result<(), String> {
+    let fields = Fields::parse(&offered.raw, &[]).unwrap_or_default();
+    let schema = fields.get("inputSchema").filter(|it| it.get().len() <= SCHEMA_MAX);
+    let Some(schema) = schema.and_then(|it| serde_json::from_str::<Value>(it.get()).ok()) else {
+        return Ok(());
+    };
+    // Patterns are a server's: only an engine that takes linear time may run them (S55).
+    let patterns = jsonschema::PatternOptions::regex();
+    let options = jsonschema::options().with_pattern_options(patterns);
+    let Ok(validator) = options.build(&schema) else { return Ok(()) };
+    let parameters = Value::Object(parameters.clone());
+    let problems = validator.iter_errors(&parameters).take(PROBLEMS);
+    let problems: Vec<String> = problems
+        .map(|problem| {
+            let at = problem.instance_path().to_string();
+            let at = if at.is_empty() { String::new() } else { format!("`{at}`: ") };
+            format!("- {at}{problem}")
+        })
+        .collect();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let name = &offered.name;
+    Err(format!(
+        "The arguments of `{name}` do not fit, so it was not called:\n{}\nIt takes: {}",
+        problems.join("\n"),
+        compact(&schema)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Result<(String, Map<String, Value>), String> {
+        let Value::Object(map) = value else { panic!("an object") };
+        wanted(map)
+    }
+
+    #[test]
+    fn the_forms_that_models_send_by_mistake_are_understood() {
+        let expected = ("t".to_owned(), json!({"a": 1}).as_object().expect("a map").clone());
+        for form in [
+            json!({"tool_name": "t", "parameters": {"a": 1}}),
+            json!({"name": "t", "arguments": {"a": 1}}),
+            json!({"tool_name": "t", "parameters": "{\"a\": 1}"}),
+            json!({"parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
+            json!({"tool_name": "call_tool", "parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
+        ] {
+            assert_eq!(read(form.clone()), Ok(expected.clone()), "{form}");
+        }
+        assert_eq!(read(json!({"tool_name": "t"})).map(|it| it.1.len()), Ok(0));
+        for form in
+            [json!({}), json!({"tool_name": 1}), json!({"tool_name": "t", "parameters": [1]})]
+        {
+            assert!(read(form.clone()).is_err(), "{form}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_takes_a_tool_name_itself_is_not_unwrapped() {
+        let form = json!({"tool_name": "t", "parameters": {"tool_name": "x", "other": 1}});
+        assert_eq!(read(form).map(|it| it.0), Ok("t".to_owned()));
+    }
+}

@@ -1,0 +1,169 @@
+//! `tools: search`: what a client finds, and that calling it is like any other call.
+
+use serde_json::{Value, json};
+use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+
+use crate::bed::{Gate, Setup, assert_unavailable, eventually};
+use crate::client::text_of;
+
+/// A breaker that opens at the first failure and stays open.
+const STAYS: &str = "failure_threshold: 1, open_for: 60s, recovery_threshold: 1";
+
+fn tool(name: &str, about: &str) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": { "title": { "type": "string" }, "count": { "type": "integer" } },
+        "required": ["title"],
+    });
+    let definition = json!({ "name": name, "description": about, "inputSchema": schema });
+    Tool::new(name, Act::Echo).defined_as(&definition.to_string())
+}
+
+fn tracker() -> FakeMcpServer {
+    FakeMcpServer::start(Script::of(vec![
+        tool("create_issue", "Opens a new issue in a repository"),
+        tool("list_commits", "Lists the commits of a branch"),
+    ]))
+}
+
+fn mailer() -> FakeMcpServer {
+    FakeMcpServer::start(Script::of(vec![tool("send_message", "Sends an email to a person")]))
+}
+
+fn gate(servers: &[(&'static str, &FakeMcpServer)]) -> Gate {
+    Setup { mcp: "tools: search,", health: STAYS, ..Setup::of(servers) }.start()
+}
+
+fn names(found: &Value) -> Vec<&str> {
+    let tools = found["structuredContent"]["tools"].as_array().expect("tools");
+    tools.iter().filter_map(|it| it["name"].as_str()).collect()
+}
+
+#[test]
+fn two_tools_are_listed_and_say_what_is_behind_them() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
+    let client = gate.open();
+    assert_eq!(client.tools(), ["find_tool", "call_tool"]);
+    let listed = client.list("tools/list", "tools");
+    let about = listed[0]["description"].as_str().expect("a description");
+    assert!(about.contains("tracker (2: create_issue, list_commits)"), "{about}");
+    assert!(about.contains("mailer (1: send_message)"), "{about}");
+}
+
+#[test]
+fn a_tool_is_found_by_what_it_does_and_called_by_the_name_that_was_found() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
+    let client = gate.open();
+    let found =
+        client.call("find_tool", json!({"tool_description": "report a bug: open an issue"}));
+    assert_eq!(names(&found).first(), Some(&"tracker_create_issue"), "{found}");
+    let first = &found["structuredContent"]["tools"][0];
+    assert_eq!((&first["server"], &first["available"]), (&json!("tracker"), &json!(true)));
+    assert_eq!(first["input_schema"]["required"], json!(["title"]));
+    assert!(first["score"].as_f64().is_some_and(|score| (0.0..=1.0).contains(&score)), "{first}");
+    let tokens = &found["structuredContent"]["tokens"];
+    let count = |key: &str| tokens[key].as_u64().expect("a count");
+    assert_eq!(count("saved"), count("baseline").saturating_sub(count("returned")));
+    let text: Value = serde_json::from_str(&text_of(&found)).expect("the text is JSON");
+    assert_eq!(text, found["structuredContent"], "the same twice");
+    let called = json!({"tool_name": "tracker_create_issue", "parameters": {"title": "it broke"}});
+    assert_eq!(text_of(&client.call("call_tool", called)), r#"{"title":"it broke"}"#);
+}
+
+#[test]
+fn nothing_is_found_for_what_no_tool_does() {
+    let tracker = tracker();
+    let gate = gate(&[("tracker", &tracker)]);
+    let client = gate.open();
+    let found = client.call("find_tool", json!({"tool_description": "water the tomatoes at noon"}));
+    assert_eq!(names(&found), [""; 0], "{found}");
+    assert!(found["structuredContent"]["hint"].as_str().is_some(), "{found}");
+}
+
+#[test]
+fn wrong_arguments_are_told_with_what_the_tool_takes_and_never_reach_it() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
+    let client = gate.open();
+    let wrong = json!({"tool_name": "tracker_create_issue", "parameters": {"count": "many"}});
+    let told = client.call("call_tool", wrong);
+    assert_eq!(told["isError"], true, "{told}");
+    let text = text_of(&told);
+    assert!(text.contains("title: string, count?: integer"), "{text}");
+    assert_eq!(tracker.counts().delivered("create_issue"), 0);
+    let unknown = client.call("call_tool", json!({"tool_name": "tracker_create_isue"}));
+    assert!(text_of(&unknown).contains("Did you mean `tracker_create_issue`?"), "{unknown}");
+    for bad in [json!({}), json!({"tool_name": 7}), json!({"tool_name": "x", "parameters": 3})] {
+        assert_eq!(client.call("call_tool", bad.clone())["isError"], true, "{bad}");
+    }
+    for bad in [json!({}), json!({"tool_description": ""}), json!({"tool_description": 3})] {
+        assert_eq!(client.call("find_tool", bad.clone())["isError"], true, "{bad}");
+    }
+}
+
+#[test]
+fn tools_of_a_server_that_was_down_at_the_start_are_not_found_and_later_sessions_find_them() {
+    let (tracker, mailer) = (tracker(), mailer());
+    mailer.crash();
+    let setup =
+        Setup { mcp: "tools: search,", ..Setup::of(&[("tracker", &tracker), ("mailer", &mailer)]) };
+    let gate = setup.start();
+    let wish = json!({"tool_description": "send an email to a person"});
+    let early = gate.open();
+    assert!(!names(&early.call("find_tool", wish.clone())).contains(&"mailer_send_message"));
+    mailer.restart();
+    eventually("a new session finds it", || {
+        names(&gate.open().call("find_tool", wish.clone())).first() == Some(&"mailer_send_message")
+    });
+    assert!(!names(&early.call("find_tool", wish)).contains(&"mailer_send_message"));
+}
+
+#[test]
+fn tools_of_a_server_that_failed_meanwhile_are_marked_and_a_call_names_it() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
+    let client = gate.open();
+    let wish = json!({"tool_description": "send an email to a person"});
+    assert_eq!(
+        names(&client.call("find_tool", wish.clone())).first(),
+        Some(&"mailer_send_message")
+    );
+    mailer.crash();
+    let call = json!({"tool_name": "mailer_send_message", "parameters": {"title": "x"}});
+    assert_unavailable(&client.call("call_tool", call), "mailer", "backend_unavailable");
+    let found = client.call("find_tool", wish);
+    assert_eq!(found["structuredContent"]["tools"][0]["available"], false, "{found}");
+}
+
+#[test]
+fn pinned_tools_stand_beside_the_two_and_compact_answers_are_short() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let servers = [("tracker", &tracker), ("mailer", &mailer)];
+    let mcp = "tools: search, pinned_tools: [mailer_send_message],";
+    let gate = Setup { mcp, ..Setup::of(&servers) }.start();
+    let client = gate.open();
+    assert_eq!(client.tools(), ["find_tool", "call_tool", "mailer_send_message"]);
+    assert_eq!(client.text("mailer_send_message"), "{}");
+    let wish = json!({"tool_description": "open an issue", "detail": "compact", "limit": 1});
+    let found = client.call("find_tool", wish);
+    assert_eq!(names(&found), ["tracker_create_issue"]);
+    let first = &found["structuredContent"]["tools"][0];
+    assert_eq!(first["parameters"], "title: string, count?: integer");
+    assert!(first.get("input_schema").is_none(), "{first}");
+}
+
+#[test]
+fn odd_requests_get_an_answer() {
+    let tracker = tracker();
+    let gate = gate(&[("tracker", &tracker)]);
+    let client = gate.open();
+    let long = "issue ".repeat(20_000);
+    for text in
+        ["创建一个问题", "أنشئ مشكلة", "🐛🔥", "\"issue\" AND NOT (commit)", "\u{0}\u{1}", &long]
+    {
+        let found = client.call("find_tool", json!({"tool_description": text}));
+        assert_ne!(found["isError"], true, "{text:.20}: {found}");
+    }
+}
