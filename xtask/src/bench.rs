@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `bench core` | the benches of the core and the simulator |
 //! | `bench gateway` | the gateway beside nginx and Envoy, in one run ([`gateway`]) |
-//! | `bench` | both |
+//! | `bench mcp` | a tool call through the gateway and through FastMCP's proxy ([`mcp`]) |
+//! | `bench` | the first two |
 //!
 //! Rules kept here, because a number without them is not honest:
 //! - Contenders are measured in turn within every round, never one after the other, and the best
@@ -14,6 +15,7 @@
 //! - Results are ratios; absolute times belong to one machine and one hour.
 
 mod contender;
+mod mcp;
 mod measure;
 mod sse_mock;
 mod stream;
@@ -31,7 +33,7 @@ use self::{contender::Contender, measure::Runs, sse_mock::SseMock, tools::Tools}
 use crate::{docs, say, stage::Stage};
 
 const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--seconds N] \
-                     [--binary FILE] [--only cpu]]";
+                     [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] [--binary FILE]]";
 
 /// Runs what the words after `bench` ask for.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
@@ -39,6 +41,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         [] => core().and_then(|()| gateway(&Options::default())),
         ["core"] => core(),
         ["gateway", rest @ ..] => gateway(&Options::read(rest)?),
+        ["mcp", rest @ ..] => mcp::run(&Options::read(rest)?),
         _ => bail!("{USAGE}"),
     }
 }

@@ -8,7 +8,7 @@
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
 //! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
-//! | `bench [core \| gateway]` | the benches; the comparison with nginx and Envoy ([`mod@bench`]) |
+//! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
 //! Only [`say`] prints. A chore ends with exit code 0, 1 (it failed) or 2 (no such chore).
@@ -28,7 +28,7 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     bench [core | gateway] | nightly>";
+                     bench [core | gateway | mcp] | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

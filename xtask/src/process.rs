@@ -74,6 +74,11 @@ impl Process {
         Ok(Self { child, log: log.to_owned() })
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Looks at the log until `find` finds something in it.
     pub(crate) fn wait_for<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
         let mut waited = Duration::ZERO;

@@ -171,7 +171,8 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-fn free_port() -> anyhow::Result<u16> {
+/// A port that nobody listens on.
+pub(super) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
     Ok(listener.local_addr().context("a bound socket has an address")?.port())
 }
