@@ -33,7 +33,8 @@ use self::{contender::Contender, measure::Runs, sse_mock::SseMock, tools::Tools}
 use crate::{docs, say, stage::Stage};
 
 const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--seconds N] \
-                     [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] [--binary FILE]]";
+                     [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] \
+                     [--binary FILE]]";
 
 /// Runs what the words after `bench` ask for.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {

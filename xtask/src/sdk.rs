@@ -3,8 +3,8 @@
 //! What clients depend on is not our idea of a wire format but what the SDKs make of it: which
 //! error they raise, whether they retry, what they take for the end of a stream. So the programs
 //! under `tests/sdk/` use the SDKs as a user does, with a base url and a key, and this chore sets
-//! the scene: it builds the binary, installs the SDKs ([`mod@install`]), starts two fake providers and
-//! a gateway in front of them ([`bed`]), and runs the programs.
+//! the scene: it builds the binary, installs the SDKs ([`mod@install`]), starts two fake providers
+//! and a gateway in front of them ([`bed`]), and runs the programs.
 //!
 //! Rules kept here:
 //! - Nothing is skipped: what is missing is an error that says what to install.

@@ -53,9 +53,9 @@ impl Client {
         self.next_id += 1;
         let text =
             format!("call {id} {}", "about a hundred bytes of text, as tools get ".repeat(2));
-        let request = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}}}}}}"#
-        );
+        let params = format!(r#"{{"name":"echo","arguments":{{"text":"{text}"}}}}"#);
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
         let answer = self.post(&request)?;
         let is_good = answer.status == 200
             && answer.body.contains(&format!(r#""id":{id}"#))
@@ -71,7 +71,8 @@ impl Client {
         });
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{session}content-length: {}\r\n\r\n{body}",
+             accept: application/json, text/event-stream\r\n{session}\
+             content-length: {}\r\n\r\n{body}",
             self.host,
             body.len(),
         );
