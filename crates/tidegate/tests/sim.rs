@@ -37,6 +37,8 @@ fn without_arguments_the_cascade_story_is_told_and_the_others_are_mentioned() {
     assert_eq!(run.code, Some(0));
     assert!(run.stdout.starts_with("LB scenario \"cascade\"  tactic=tier"), "{}", run.stdout);
     assert!(run.stderr.contains("--list"), "{}", run.stderr);
+    assert!(run.stderr.contains("\nsimulated in "), "{}", run.stderr);
+    assert!(!run.stdout.contains("simulated in"), "the result is the same every time");
 }
 
 #[test]

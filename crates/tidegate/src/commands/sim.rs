@@ -19,6 +19,7 @@ mod gather;
 mod sweep;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -151,7 +152,9 @@ fn list(args: &SimArgs, printer: &Printer) -> Exit {
 /// Runs each scenario once and prints its report.
 fn simulate(scenarios: &[Scenario], args: &SimArgs, printer: &Printer) -> Exit {
     let options = options(args, printer);
+    let began = moment();
     let reports: Vec<Report> = scenarios.iter().map(|scenario| scenario.run(args.seed)).collect();
+    let took = began.elapsed();
     match reports.as_slice() {
         several @ [_, _, ..] if args.format.json && !args.trace => {
             printer.result(&Value::from_iter(several.iter().map(Report::to_json)).to_string());
@@ -161,6 +164,10 @@ fn simulate(scenarios: &[Scenario], args: &SimArgs, printer: &Printer) -> Exit {
             // JSON lines follow each other; pictures are set apart.
             printer.result(&texts.join(if args.format.json { "" } else { "\n" }));
         }
+    }
+    if !args.format.json {
+        // On stderr: the report itself is the same for the same seed, byte for byte.
+        printer.note(&format!("simulated in {} ms", took.as_millis().max(1)));
     }
     let mut exit = Exit::Done;
     for (scenario, report) in scenarios.iter().zip(&reports) {
@@ -174,6 +181,12 @@ fn simulate(scenarios: &[Scenario], args: &SimArgs, printer: &Printer) -> Exit {
         }
     }
     exit
+}
+
+/// The moment.
+fn moment() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "how long a simulation took is told, not used")]
+    Instant::now()
 }
 
 /// Each failed expectation, and how to see it again.
