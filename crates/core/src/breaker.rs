@@ -20,8 +20,8 @@
 //! - Where only the probe's path is dead, traffic still gets its trial: failing probes keep the
 //!   breaker open for at most `open_max`, and then leave it half-open for one open period, or, once
 //!   a trial has succeeded, to traffic alone.
-//! - While an operator holds it open, no probe closes it; at the end of the hold it is half-open, as
-//!   at every other deadline.
+//! - While an operator holds it open, no probe closes it; at the end of the hold it is half-open,
+//!   as at every other deadline.
 //!
 //! Left to others: sharing between threads (`cell.rs`), windows and exclusions (`backend.rs`),
 //! which outcome means what (`outcome.rs`).

@@ -4,8 +4,8 @@
 //! - The TTL is strict: locked once, not extended by use. At exactly its deadline a pin still
 //!   holds, so that a session of `ttl` length is served by one target from end to end.
 //! - The table is bounded. A full shard drops what has expired, else what would expire first.
-//! - Sessions are kept as keyed hashes of 128 bits, 32 of them the route's: no caller's text stays in memory, and nobody can
-//!   aim at another caller's entry without knowing the seed (I16).
+//! - Sessions are kept as keyed hashes of 128 bits, 32 of them the route's: no caller's text stays
+//!   in memory, and nobody can aim at another caller's entry without knowing the seed (I16).
 //!
 //! Whether a pin is *honoured* is decided by the plan, which knows the candidates.
 
