@@ -186,9 +186,13 @@ mod tests {
 
     #[test]
     fn a_bad_line_is_named() {
-        assert_eq!(cases("{\"query\":\"a\",\"gold\":[]}\n\n{}").unwrap_err().line, 3);
-        let said = tools("[]").unwrap_err().to_string();
-        assert_eq!(said, "line 1: not an object");
-        assert!(tools("{\"server\":\"s\"}").unwrap_err().what.contains("`name`"));
+        let bad = |text| cases(text).expect_err("a bad line").to_string();
+        assert_eq!(
+            bad("{\"query\":\"a\",\"gold\":[]}\n\n{}"),
+            "line 3: a request has a text `query`"
+        );
+        assert_eq!(bad("[]"), "line 1: not an object");
+        let said = tools("{\"server\":\"s\"}").expect_err("a bad line").to_string();
+        assert_eq!(said, "line 1: a tool has a text `name`");
     }
 }

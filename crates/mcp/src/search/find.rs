@@ -28,6 +28,9 @@ const SERVERS_MAX: usize = 8;
 /// What is left at least of a request without a server's name.
 const REST_MIN: f32 = 0.3;
 
+/// How far likenesses by the model spread at least: those of a few like tools say too little.
+const WIDTH_MIN: f32 = 0.1;
+
 /// One tool found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
@@ -177,9 +180,10 @@ impl Index {
         rarity(self.documents.len(), lists.list(term).len())
     }
 
-    /// Likeness by external vectors; nothing for documents without one.
+    /// Likeness by external vectors; nothing for documents without one, and none at all by a vector
+    /// of another length.
     fn external_likeness(&self, vector: &[f32]) -> Option<Vec<Option<f32>>> {
-        let matrix = self.external.as_ref()?;
+        let matrix = self.external.as_ref().filter(|matrix| matrix.dimensions() == vector.len())?;
         let mut vector = vector.to_vec();
         normalise(&mut vector);
         let found = matrix.likeness(&Row::new(&vector));
@@ -197,10 +201,11 @@ pub(super) fn text(query: &Query<'_>) -> String {
 /// differ in both, and the weights are made for one.
 fn stand_in(meaning: &mut [f32], external: &[Option<f32>]) {
     let own = spread(meaning.iter().copied());
+    let width = own.1.max(WIDTH_MIN);
     let other = spread(external.iter().flatten().copied());
     for (meaning, external) in meaning.iter_mut().zip(external) {
         if let Some(external) = external {
-            *meaning = own.0 + (external - other.0) / other.1.max(f32::EPSILON) * own.1;
+            *meaning = own.0 + (external - other.0) / other.1.max(f32::EPSILON) * width;
         }
     }
 }

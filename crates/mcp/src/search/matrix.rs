@@ -74,6 +74,11 @@ impl Matrix {
         sum * self.steps[row] * to.step
     }
 
+    /// The length of a row.
+    pub(super) const fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
     /// Whether a row has a direction.
     pub(super) fn has(&self, row: usize) -> bool {
         self.steps.get(row).is_some_and(|step| *step > 0.0)

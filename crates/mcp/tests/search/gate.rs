@@ -1,0 +1,45 @@
+//! The quality gate: labelled requests of the project's own, in `queries.jsonl` over `tools.jsonl`.
+//!
+//! No weight was chosen by these requests. The bounds have slack: one request is 1.5 points. They catch a ranking that has become worse, not
+//! one that is a little different.
+
+use tidegate_mcp::search::{
+    Index, Query,
+    eval::{self, DEPTH, Figures, ratio},
+};
+
+const TOOLS: &str = include_str!("tools.jsonl");
+const QUERIES: &str = include_str!("queries.jsonl");
+
+fn figures(pick: impl Fn(usize) -> bool) -> Figures {
+    let index = Index::build(eval::tools(TOOLS).expect("tools.jsonl is sound"));
+    let cases = eval::cases(QUERIES).expect("queries.jsonl is sound");
+    let mut figures = Figures::default();
+    for (_, case) in cases.iter().enumerate().filter(|(at, _)| pick(*at)) {
+        let query = Query { description: &case.query, ..Query::default() };
+        figures.count(&index, case, &index.search(&query, &|_| true, DEPTH));
+    }
+    figures
+}
+
+#[test]
+fn most_requests_find_their_tool_first_and_nearly_all_among_five() {
+    let figures = figures(|_| true);
+    let [first, _, fifth, _] = figures.shares();
+    assert!(figures.n >= 60 && first >= 0.66 && fifth >= 0.88, "{figures:?}");
+}
+
+#[test]
+fn requests_with_slips_find_their_tool() {
+    // The requests with slips stand after the first sixty.
+    let figures = figures(|at| (60..68).contains(&at));
+    assert!(figures.n == 8 && figures.hits[2] >= 7, "{figures:?}");
+}
+
+#[test]
+fn requests_that_no_tool_fulfils_are_declined_and_others_are_not() {
+    let figures = figures(|_| true);
+    let declined = ratio(figures.declined, figures.unanswerable);
+    assert!(figures.unanswerable >= 12 && declined >= 0.8, "{figures:?}");
+    assert!(ratio(figures.lost, figures.n) <= 0.05, "{figures:?}");
+}

@@ -1,0 +1,5 @@
+//! The search for tools as a whole: how well it finds what is asked, and what holds for any text.
+
+mod gate;
+mod hostile;
+mod whole;

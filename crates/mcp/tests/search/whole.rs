@@ -1,0 +1,107 @@
+//! What holds for an index as a whole: visibility, ties, equal names, external vectors, memory.
+
+use tidegate_mcp::search::{Document, FAINT, GOOD, Index, Place, Query, eval};
+
+const TOOLS: &str = include_str!("tools.jsonl");
+
+fn index() -> Index {
+    Index::build(eval::tools(TOOLS).expect("tools.jsonl is sound"))
+}
+
+fn first(index: &Index, text: &str) -> String {
+    let query = Query { description: text, ..Query::default() };
+    let answer = index.search(&query, &|_| true, 1);
+    answer.hits.first().map_or(String::new(), |hit| index.documents()[hit.doc].id.to_string())
+}
+
+#[test]
+fn a_tool_that_is_not_visible_is_never_found_and_the_next_best_is() {
+    let index = index();
+    let query = Query { description: "stop the docker container", ..Query::default() };
+    let all = index.search(&query, &|_| true, 3);
+    let best = all.hits[0].doc;
+    let rest = index.search(&query, &|doc| doc != best, 3);
+    assert!(rest.hits.iter().all(|hit| hit.doc != best));
+    assert_eq!(rest.hits[0].doc, all.hits[1].doc);
+    assert!(index.search(&query, &|_| false, 3).hits.is_empty());
+}
+
+#[test]
+fn equal_tools_stand_in_the_order_of_their_names() {
+    let twin = |id: &str| {
+        let mut document = Document::plain("mail", "send", "Send a letter", []);
+        document.id = id.into();
+        document
+    };
+    let index = Index::build(["c", "a", "b"].map(twin).to_vec());
+    let query = Query { description: "send a letter", ..Query::default() };
+    let order: Vec<_> = index.search(&query, &|_| true, 3).hits.iter().map(|hit| hit.doc).collect();
+    assert_eq!(order, [1, 2, 0]);
+}
+
+#[test]
+fn keywords_count_like_words_of_the_request() {
+    let index = index();
+    let query = Query { description: "make a new one", keywords: "github issue", vector: None };
+    let best = index.search(&query, &|_| true, 1).hits[0].doc;
+    assert_eq!(&*index.documents()[best].id, "GitHub/create_issue");
+}
+
+#[test]
+fn an_external_vector_takes_the_place_of_the_embedded_model() {
+    let tools = ["alpha", "beta"].map(|name| Document::plain("s", name, "Convert a picture", []));
+    let index = Index::build(tools.to_vec());
+    let near = |doc: usize| Some(if doc == 1 { vec![0.0, 1.0] } else { vec![1.0, 0.0] });
+    let index = index.with_vectors(vec![near(0), near(1)]);
+    let ask = |vector| {
+        let query = Query { description: "convert a picture", keywords: "", vector };
+        index.search(&query, &|_| true, 2).hits[0].doc
+    };
+    assert_eq!(ask(Some(&[0.1, 0.9])), 1);
+    assert_eq!(ask(Some(&[0.9, 0.1])), 0);
+    // One of another length counts like none.
+    assert_eq!(ask(Some(&[1.0; 7])), ask(None));
+}
+
+#[test]
+fn an_explanation_says_where_each_word_was_found() {
+    let index = index();
+    let query = Query { description: "create an isue on github", ..Query::default() };
+    let best = index.search(&query, &|_| true, 1).hits[0];
+    let words = index.explain(&query, best.doc);
+    let of =
+        |word: &str| words.iter().find(|matched| matched.word == word).expect("was looked for");
+    assert!(of("issue").is_correction && of("issue").places.contains(&Place::Name));
+    assert_eq!(of("github").places, [Place::Server]);
+    assert!(best.score > GOOD && GOOD > FAINT);
+}
+
+#[test]
+fn two_servers_with_one_tool_are_told_apart_by_the_name_that_is_said() {
+    let tools =
+        ["Alpha Mail", "Beta Mail"].map(|server| Document::plain(server, "send_mail", "Send", []));
+    let index = Index::build(tools.to_vec());
+    assert_eq!(first(&index, "send it with beta"), "Beta Mail/send_mail");
+    assert_eq!(first(&index, "send it with Alpha"), "Alpha Mail/send_mail");
+}
+
+#[test]
+fn hidden_characters_neither_hide_a_word_nor_make_one() {
+    let tools = [("a", "De\u{200b}lete a rec\u{2060}ord"), ("b", "List all users")];
+    let index =
+        Index::build(tools.map(|(name, text)| Document::plain("s", name, text, [])).to_vec());
+    assert_eq!(first(&index, "delete a record"), "s/a");
+}
+
+#[test]
+fn three_thousand_tools_take_less_than_forty_megabytes() {
+    let tools = eval::tools(TOOLS).expect("tools.jsonl is sound");
+    let many = (0..3000).map(|at| {
+        let tool = &tools[at % tools.len()];
+        let server = format!("{} {}", tool.server, at / tools.len());
+        Document::plain(&server, &tool.name, &tool.description, [("item", "which one")])
+    });
+    let index = Index::build(many.collect());
+    assert!(index.bytes() < 40 << 20, "{}", index.bytes());
+    assert!(index.bytes() > 1 << 20, "{}", index.bytes());
+}
