@@ -11,7 +11,9 @@ use std::io::{IsTerminal, stdout};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{check, child, completions, explain, fake, help, schema, serve, sim};
+use crate::commands::{
+    check, child, completions, explain, fake, fake_mcp, help, schema, serve, sim, tools,
+};
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
@@ -32,6 +34,7 @@ Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
     version,
     disable_help_subcommand = true,
     arg_required_else_help = true,
+    about = "An AI gateway that stays up when its backends do not",
     after_help = EXAMPLES,
     max_term_width = 100
 )]
@@ -53,6 +56,8 @@ pub(crate) enum Command {
     Sim(sim::SimArgs),
     /// Why? What does this diagnostic mean?
     Explain(explain::ExplainArgs),
+    /// Which tools does a running gateway offer? (MCP: list, call)
+    Tools(tools::ToolsArgs),
     /// What may a config file hold? (JSON Schema)
     Schema(schema::SchemaArgs),
     /// How does my shell complete tidegate's words?
@@ -62,6 +67,9 @@ pub(crate) enum Command {
     /// Answer like a provider (for tests)
     #[command(name = "__fake", hide = true)]
     Fake(fake::FakeArgs),
+    /// Answer like an MCP server (for tests)
+    #[command(name = "__fake-mcp", hide = true)]
+    FakeMcp(fake_mcp::FakeMcpArgs),
     /// Stand between the gateway and a server's program
     #[command(name = "__child", hide = true)]
     Child(child::ChildArgs),

@@ -8,10 +8,12 @@ pub(crate) mod child;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod fake;
+pub(crate) mod fake_mcp;
 pub(crate) mod help;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sim;
+pub(crate) mod tools;
 
 use crate::cli::Command;
 use crate::exit::Exit;
@@ -24,10 +26,12 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
         Command::Serve(args) => serve::run(args, printer),
         Command::Sim(args) => sim::run(args, printer),
         Command::Explain(args) => explain::run(args, printer),
+        Command::Tools(args) => tools::run(args, printer),
         Command::Schema(args) => schema::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),
         Command::Help(args) => help::run(args, printer),
         Command::Fake(args) => fake::run(args, printer),
+        Command::FakeMcp(args) => fake_mcp::run(args, printer),
         Command::Child(args) => child::run(args),
     }
 }

@@ -20,7 +20,7 @@ use signal_hook::flag::register_conditional_shutdown;
 pub(crate) enum Exit {
     /// The command did what it was asked.
     Done,
-    /// The answer is "no": the config has problems, an expectation failed.
+    /// The answer is "no": the config has problems, an expectation or a tool failed.
     No,
     /// The command line is not one we understand.
     Usage,
@@ -69,7 +69,8 @@ impl Exit {
             Self::Done => "ok",
             Self::No => {
                 "the answer is \"no\": `check` found an error in a file that is YAML, \
-                 a `sim` expectation failed"
+                 `check --connect` something that cannot be reached, \
+                 a `sim` expectation or a tool failed"
             }
             Self::Usage => "the command line is wrong",
             Self::Unreadable => {

@@ -87,6 +87,11 @@ impl Printer {
         }
     }
 
+    /// Somebody who can say notes later, when this printer is out of reach.
+    pub(crate) fn talker(&self) -> Talker {
+        Talker { talk: self.talk, colour: self.colour }
+    }
+
     /// Says something only a curious reader wants.
     pub(crate) fn detail(&self, text: &str) {
         if self.talk >= Talk::Verbose {
@@ -150,6 +155,20 @@ impl Printer {
     fn to_stderr(&self, text: &str) {
         let mut out = AutoStream::new(io::stderr().lock(), self.colour);
         drop(write_text(&mut out, text));
+    }
+}
+
+/// Says notes where no printer can be borrowed: inside of what outlives a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Talker {
+    talk: Talk,
+    colour: ColorChoice,
+}
+
+impl Talker {
+    /// Says something that helps but is not the result.
+    pub(crate) fn note(self, text: &str) {
+        Printer::new(self.talk, self.colour, Look::Unicode).note(text);
     }
 }
 

@@ -26,7 +26,7 @@ fn short_help_is_one_screen_of_24_lines_and_80_columns() {
 
 #[test]
 fn long_help_of_the_program_and_each_verb_is_as_committed() {
-    for verb in ["", "check", "completions", "explain", "help", "schema", "sim"] {
+    for verb in ["", "check", "completions", "explain", "help", "schema", "sim", "tools"] {
         let args: Vec<&str> = [verb, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
         let mut command = program(&folder("long-help"));
         let help = run(command.args(&args).env("COLUMNS", "80"));
@@ -68,6 +68,12 @@ fn a_usage_error_is_2_with_its_words_on_stderr() {
         &["sim", "--from", "-5s"],
         &["sim", "--from", "5 parsecs"],
         &["check", "a.yaml", "-c", "b.yaml"],
+        &["tools"],
+        &["tools", "call"],
+        &["tools", "call", "x", "neither"],
+        &["tools", "call", "x", "{"],
+        &["tools", "call", "x", "--timeout", "soon"],
+        &["tools", "list", "--url", "http://"],
         &["-q", "-v", "explain"],
         &["help", "breakers"],
         &["explain", "TG999"],

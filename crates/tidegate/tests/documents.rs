@@ -10,7 +10,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: &[&str] = &["README.md", "docs/routing.md", "docs/simulator.md"];
+const DOCUMENTS: &[&str] = &["README.md", "docs/mcp.md", "docs/routing.md", "docs/simulator.md"];
 const UPDATE: &str = "TIDEGATE_UPDATE_DOCUMENTS";
 
 fn root() -> PathBuf {

@@ -3,12 +3,16 @@
 //! The findings are the result, so they go to stdout, problems and summary alike. Only a file
 //! that cannot be read as YAML at all gives no findings: then stderr says why.
 //!
+//! Nothing is connected to without `--connect`, and then only by a file that is sound.
+//!
 //! | the file | exit code |
 //! |---|---|
 //! | is sound, warnings or not | 0 |
 //! | is YAML and has an error | 1 |
+//! | is sound, and with `--connect` something it names cannot be reached | 1 |
 //! | cannot be read: missing, a directory, not UTF-8, not YAML | 3 |
 
+mod connect;
 mod report;
 
 use std::path::PathBuf;
@@ -28,13 +32,15 @@ const EXAMPLES: &str = "\
 Examples:
   tidegate check                  ./tidegate.yaml, else the user's config folder
   tidegate check prod.yaml
+  tidegate check --connect        and can everything it names be reached?
   tidegate check --json | jq .problems
 
 Next: `tidegate help config`";
 
 /// Is this config sound?
 ///
-/// Exit code 0: sound, warnings or not; 1: it has errors; 3: it cannot be read.
+/// Offline, unless `--connect` is given. Exit code 0: sound, warnings or not; 1: it has errors, or
+/// something cannot be reached; 3: it cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
@@ -44,6 +50,9 @@ pub(crate) struct CheckArgs {
     /// The config file, as other verbs take it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Then ask every provider and MCP server it names: can they be reached, what do they offer?
+    #[arg(long)]
+    connect: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -73,6 +82,9 @@ fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
     let report = Report::of(source, loaded);
     if is_unreadable {
         return unreadable(args, source, &report, printer);
+    }
+    if args.connect && report.errors() == 0 {
+        return connect::run(args.json, source, &report, printer);
     }
     if args.json {
         printer.result(&format!("{:#}", report.json(source)));

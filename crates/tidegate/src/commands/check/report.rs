@@ -178,7 +178,8 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text:width$}")
 }
 
-fn plural(count: usize, noun: &str) -> String {
+/// `1 tool`, `2 tools`.
+pub(super) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 

@@ -1,0 +1,259 @@
+//! `tidegate check --connect`: can everything that the config names be reached?
+//!
+//! The findings of the offline check come first, then a row per provider and MCP server, then what
+//! is not offered under its name. The asking is [`tidegate_server::connect`]'s.
+//!
+//! Rules kept here:
+//! - Under everything that cannot be reached stand the words of a log about it, and a hint.
+//! - A progress line is drawn on a terminal only, after a second, and is gone when all is done.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use tidegate_config::secret::ProcessEnvironment;
+use tidegate_config::source::Source;
+use tidegate_server::connect::{Connected, Offer, Progress, Trouble, connect};
+
+use super::report::{Report, plural};
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::wrap::fill;
+
+/// What takes longer than this wants a sign of life.
+const PATIENCE_MS: u64 = 1000;
+/// Columns between a name and what follows.
+const GAP: usize = 2;
+
+/// Asks everything, and prints what was found after the findings of the offline check.
+pub(super) fn run(is_json: bool, source: &Source, report: &Report, printer: &Printer) -> Exit {
+    if !is_json {
+        printer.result(&super::findings(source, report, printer));
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    let may_draw = io::stderr().is_terminal() && !printer.is_quiet();
+    let connected = connect(source, Arc::new(ProcessEnvironment), |progress| {
+        if may_draw {
+            draw(&bar, progress);
+        }
+    });
+    bar.finish_and_clear();
+    let connected = match connected {
+        Ok(connected) => connected,
+        Err(error) => {
+            if is_json {
+                let mut document = report.json(source);
+                document["connect"] = json!({ "error": error.to_string() });
+                printer.result(&format!("{document:#}"));
+            } else {
+                printer.error(&error.to_string());
+            }
+            return Exit::No;
+        }
+    };
+    if is_json {
+        let mut document = report.json(source);
+        document["connect"] = document_of(&connected);
+        printer.result(&format!("{document:#}"));
+    } else {
+        printer.result(&format!("\n{}", text(&connected, printer.width(), printer.is_ascii())));
+    }
+    let (reached, all) = connected.counts();
+    if reached == all { Exit::Done } else { Exit::No }
+}
+
+fn draw(bar: &ProgressBar, progress: Progress) {
+    if progress.since.0 < PATIENCE_MS {
+        return;
+    }
+    if bar.is_hidden() {
+        let style = ProgressStyle::with_template("asking: {pos} of {len} answered, {msg} so far");
+        bar.set_style(style.expect("the template is well formed"));
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+    bar.set_length(progress.all as u64);
+    bar.set_position(progress.ended as u64);
+    bar.set_message(format!("{}s", progress.since.0 / 1000));
+}
+
+/// One row: a name, whether it can be reached, and words about it.
+struct Row<'a> {
+    name: &'a str,
+    is_reached: bool,
+    words: String,
+    /// Lines below the row.
+    below: Vec<String>,
+}
+
+/// The whole table, and what follows it.
+fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
+    let between = if is_ascii { ", " } else { " · " };
+    let providers = connected.providers.iter().map(|it| match &it.answer {
+        Ok(status) => {
+            let words = format!("{}{between}{}ms", answered(*status, it.has_key), it.took.0);
+            Row { name: &it.name, is_reached: true, words, below: Vec::new() }
+        }
+        Err(trouble) => failed(&it.name, trouble, &[]),
+    });
+    let servers = connected.servers.iter().map(|it| match &it.answer {
+        Ok(offer) => {
+            let took = format!("{}ms", it.took.0);
+            let words = [counts(offer), took, identity(offer)].join(between);
+            Row { name: &it.name, is_reached: true, words, below: Vec::new() }
+        }
+        Err(trouble) => failed(&it.name, trouble, &it.remarks),
+    });
+    let (providers, servers): (Vec<_>, Vec<_>) = (providers.collect(), servers.collect());
+    let column = providers.iter().chain(&servers).map(|row| row.name.chars().count()).max();
+    let column = column.unwrap_or(0);
+    let mut out = String::new();
+    for (title, rows) in [("providers", providers), ("MCP servers", servers)] {
+        if !rows.is_empty() {
+            out.push_str(&format!("{title}\n"));
+            rows.iter().for_each(|row| out.push_str(&line(row, column, width, is_ascii)));
+        }
+    }
+    out.push_str(&names(connected, width));
+    let (reached, all) = connected.counts();
+    let end = match all {
+        0 => "nothing to connect to\n".to_owned(),
+        _ if reached == all => "everything can be reached\n".to_owned(),
+        _ => format!("{reached} of {all} can be reached\n"),
+    };
+    out + &end
+}
+
+fn failed<'a>(name: &'a str, trouble: &Trouble, remarks: &[String]) -> Row<'a> {
+    let mut below: Vec<String> = remarks.iter().map(|remark| format!("log: {remark}")).collect();
+    below.push(format!("hint: {}", trouble.hint));
+    Row { name, is_reached: false, words: trouble.cause.clone(), below }
+}
+
+fn line(row: &Row<'_>, column: usize, width: usize, is_ascii: bool) -> String {
+    let (glyph, colour) = match (row.is_reached, is_ascii) {
+        (true, false) => ("●", AnsiColor::Green),
+        (true, true) => ("*", AnsiColor::Green),
+        (false, false) => ("✕", AnsiColor::Red),
+        (false, true) => ("x", AnsiColor::Red),
+    };
+    let style = Style::new().fg_color(Some(colour.into()));
+    // Two spaces, the name, the gap, the glyph, a space.
+    let indent = 2 + column + GAP + 2;
+    let name = row.name;
+    let words = filled(&row.words, indent, width);
+    let mut out = format!("  {name:column$}  {style}{glyph}{style:#} {}", words.trim_start());
+    for below in &row.below {
+        out.push_str(&filled(below, indent, width));
+    }
+    out
+}
+
+/// Words between `indent` and `width`.
+fn filled(words: &str, indent: usize, width: usize) -> String {
+    let margin = " ".repeat(indent);
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let room = width.saturating_sub(indent).max(20);
+    fill(&words, room, 0).lines().map(|line| format!("{margin}{line}\n")).collect()
+}
+
+fn answered(status: u16, has_key: bool) -> String {
+    match status {
+        401 | 403 if has_key => format!("answers; status {status}: its key was refused"),
+        401 | 403 => format!("answers; status {status}: it wants a key"),
+        200..=299 => "answers".to_owned(),
+        _ => format!("answers; status {status}"),
+    }
+}
+
+fn counts(offer: &Offer) -> String {
+    let resources = offer.resources + offer.templates;
+    let parts =
+        [(offer.tools, "tool"), (resources, "resource"), (offer.prompts, "prompt")].into_iter();
+    let shown = parts.filter(|(count, noun)| *count > 0 || *noun == "tool");
+    shown.map(|(count, noun)| plural(count, noun)).collect::<Vec<_>>().join(", ")
+}
+
+fn identity(offer: &Offer) -> String {
+    let said = [offer.name.as_deref(), offer.version.as_deref()];
+    let said: Vec<&str> = said.into_iter().flatten().collect();
+    format!("{} (protocol {})", said.join(" "), offer.protocol).trim().to_owned()
+}
+
+/// What is not offered under its name, and what holds text that people do not see.
+fn names(connected: &Connected, width: usize) -> String {
+    let mut out = String::new();
+    if !connected.conflicts.is_empty() {
+        out.push_str("names\n");
+        for clash in &connected.conflicts {
+            out.push_str(&filled(&clash.sentence, 2, width));
+        }
+    }
+    if !connected.hidden.is_empty() {
+        out.push_str("hidden text\n");
+        for it in &connected.hidden {
+            let sentence = format!(
+                "{}: `{}` of `{}` holds characters that people do not see and models read",
+                it.kind, it.name, it.server
+            );
+            out.push_str(&filled(&sentence, 2, width));
+        }
+    }
+    out
+}
+
+/// The part of the one document of `--json`.
+fn document_of(connected: &Connected) -> Value {
+    let (reached, all) = connected.counts();
+    let providers = connected.providers.iter().map(|it| {
+        let trouble = it.answer.as_ref().err();
+        json!({
+            "name": it.name,
+            "reached": it.answer.is_ok(),
+            "status": it.answer.as_ref().ok(),
+            "has_key": it.has_key,
+            "cause": trouble.map(|it| &it.cause),
+            "hint": trouble.map(|it| &it.hint),
+            "took_ms": it.took.0,
+        })
+    });
+    let servers = connected.servers.iter().map(|it| {
+        let (offer, trouble) = (it.answer.as_ref().ok(), it.answer.as_ref().err());
+        json!({
+            "name": it.name,
+            "reached": it.answer.is_ok(),
+            "tools": offer.map(|it| it.tools),
+            "resources": offer.map(|it| it.resources),
+            "templates": offer.map(|it| it.templates),
+            "prompts": offer.map(|it| it.prompts),
+            "server_name": offer.map(|it| &it.name),
+            "server_version": offer.map(|it| &it.version),
+            "protocol": offer.map(|it| &it.protocol),
+            "cause": trouble.map(|it| &it.cause),
+            "hint": trouble.map(|it| &it.hint),
+            "remarks": it.remarks,
+            "took_ms": it.took.0,
+        })
+    });
+    let conflicts = connected.conflicts.iter().map(|it| {
+        json!({
+            "kind": it.kind,
+            "name": it.name,
+            "server": it.server,
+            "own": it.own,
+            "winner": it.winner,
+            "sentence": it.sentence,
+        })
+    });
+    let hidden = connected.hidden.iter();
+    let hidden = hidden.map(|it| json!({"kind": it.kind, "name": it.name, "server": it.server}));
+    json!({
+        "reached": reached,
+        "all": all,
+        "providers": Value::from_iter(providers),
+        "servers": Value::from_iter(servers),
+        "conflicts": Value::from_iter(conflicts),
+        "hidden_text": Value::from_iter(hidden),
+    })
+}
