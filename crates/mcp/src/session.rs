@@ -198,11 +198,12 @@ impl Session {
     }
 
     /// Its connection could not be made. Later losses are not the session's business.
-    pub fn connect_failed(&mut self, server: usize, cause: Cause) {
+    pub fn connect_failed(&mut self, now: Now, server: usize, cause: Cause) -> News {
         let connecting = self.places.get_mut(server).filter(|it| it.seat == Seat::Connecting);
-        if let Some(place) = connecting {
-            place.seat = Seat::Excluded(cause);
-        }
+        let Some(place) = connecting else { return News::Nothing };
+        let was_visible = place.is_visible();
+        place.seat = Seat::Excluded(cause);
+        if was_visible { self.note_change(now) } else { News::Nothing }
     }
 
     /// A look at its health: after a transition, and with `live` at every list, find and call.
@@ -345,7 +346,12 @@ impl Place {
     }
 
     fn is_visible(&self) -> bool {
-        self.seat == Seat::Joined && !self.is_hidden
+        match self.seat {
+            Seat::Joined => !self.is_hidden,
+            // Its calls wait for it, so what is known of it can be shown meanwhile.
+            Seat::Connecting => self.is_own_child,
+            Seat::Late | Seat::Excluded(_) => false,
+        }
     }
 }
 

@@ -45,7 +45,11 @@ pub(crate) async fn answer(
     let dialect = Dialect::of_path(&path);
     let id = new_id();
     let fail = |kind, message: &str| match path == mcp::PATH {
-        true => mcp::Door::turn_away(kind, message),
+        true => {
+            let mut response = mcp::Door::turn_away(kind, message);
+            answer::name(&mut response, &id);
+            response
+        }
         false => answer::own(dialect, &id, OwnError::new(kind, message)),
     };
 
@@ -80,7 +84,14 @@ pub(crate) async fn answer(
             );
         }
         let limit = live.file.limits.body.0;
-        return worker.gateway.door.answer((head.method, &head.headers), body, caller, limit).await;
+        let door = &worker.gateway.door;
+        let mut response = door.answer((head.method, &head.headers), body, caller, limit).await;
+        answer::name(&mut response, &id);
+        if head.headers.contains_key(http::header::TRANSFER_ENCODING) {
+            // Where the next head begins could not be followed (`worker/head_scan.rs`).
+            close_after(&mut response);
+        }
+        return response;
     }
     if head.method == Method::GET {
         let gateway = &worker.gateway;

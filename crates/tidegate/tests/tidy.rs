@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const SKIPPED_FOLDERS: &[&str] = &[".git", "target", "node_modules", "snapshots", "vendor"];
 
 /// Files that are generated, or that are somebody else's words.
-const SKIPPED_FILES: &[&str] = &["Cargo.lock", "LICENSE"];
+const SKIPPED_FILES: &[&str] = &["Cargo.lock", "LICENSE", "vocab.txt"];
 
 /// Endings of files that are written by hand.
 const ENDINGS: &[&str] = &["rs", "md", "toml", "yaml", "yml", "txt", "js", "css", "html", "run"];

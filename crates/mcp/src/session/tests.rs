@@ -41,15 +41,26 @@ fn an_unhealthy_server_is_excluded_for_the_life_of_the_session() {
 #[test]
 fn a_server_that_cannot_be_connected_to_at_open_is_excluded() {
     let mut session = open(Visibility::Session, &[Standing::Healthy]);
-    session.connect_failed(0, Cause::ConnectionRefused);
+    session.connect_failed(Now(1), 0, Cause::ConnectionRefused);
     assert_eq!(session.seat(0), Seat::Excluded(Cause::ConnectionRefused));
     assert_eq!(entry(&session, 0, 0), Entry::Refused(Cause::ExcludedAtOpen));
 }
 
 #[test]
+fn a_child_of_the_sessions_own_is_shown_while_it_starts_and_missed_if_it_does_not() {
+    let arrival = Arrival { standing: Standing::Healthy, is_own_child: true };
+    let mut session = Session::open(Visibility::Session, Waits::default(), &[arrival]);
+    assert!(session.sees(0), "its calls wait for it");
+    session.look(Now(0));
+    session.shown();
+    assert_eq!(session.connect_failed(Now(5), 0, Cause::CannotStart), News::Changed);
+    assert!(!session.sees(0));
+}
+
+#[test]
 fn a_server_that_fails_later_stays_listed_and_its_calls_go_to_the_core() {
     let mut session = joined(Visibility::Session);
-    session.connect_failed(0, Cause::ConnectionRefused);
+    session.connect_failed(Now(1), 0, Cause::ConnectionRefused);
     assert_eq!(session.follow(Now(9), 0, OPEN), News::Nothing);
     assert!(session.sees(0));
     assert_eq!(entry(&session, 9, 0), Entry::Go);

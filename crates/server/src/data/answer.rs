@@ -39,14 +39,19 @@ pub(crate) fn json(status: StatusCode, body: Bytes) -> Response<ClientBody> {
     with(status, headers, body.into())
 }
 
+/// Says which request an answer is to.
+pub(crate) fn name(response: &mut Response<ClientBody>, id: &str) {
+    if let Ok(value) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+}
+
 /// An error of our own, in the client's dialect.
 pub(crate) fn own(dialect: Dialect, id: &str, error: OwnError<'_>) -> Response<ClientBody> {
     let error = OwnError { request_id: Some(id), ..error };
     let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, error.body(dialect));
-    if let Ok(value) = HeaderValue::try_from(id) {
-        response.headers_mut().insert(REQUEST_ID, value);
-    }
+    name(&mut response, id);
     response
 }
 

@@ -216,6 +216,13 @@ impl Server {
         }
     }
 
+    /// Has the lists fetched over this link if they are still not known.
+    pub(crate) fn fetch_missing(self: &Rc<Self>, link: &Link) {
+        if !self.shelf.knows(link.hello.profile) {
+            fetch(self, link, &Kind::ALL);
+        }
+    }
+
     /// Waits until the lists that a link's client will see are known, or cannot be had.
     pub(crate) async fn lists_known(&self, link: &Link) {
         let profile = link.hello.profile;

@@ -385,7 +385,7 @@ fn s49_s50_a_client_that_begins_with_http_2_is_refused_politely() {
 
 #[test]
 fn s48_many_slow_sockets_do_not_slow_the_others() {
-    let count = if crate::soak::is_long() { 5000 } else { 300 };
+    let count = if crate::bed::is_long() { 5000 } else { 300 };
     let fake = good();
     let gate = Setup { top: "limits: {connections: 6000}", ..Setup::of(&[&fake]) }.start();
     let slowest = |gate: &Gate| {

@@ -246,7 +246,7 @@ fn a_plain_answer_that_only_its_connections_end_cuts_short_is_a_failover() {
         ("content-type: text/plain\r\n", 20, "a/m"),
     ] {
         let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{head}\r\n");
-        let body = whole[..whole.len() - cut].as_bytes().to_vec();
+        let body = whole.as_bytes()[..whole.len() - cut].to_vec();
         let raw = crate::upstream::Raw::start(vec![head.clone().into_bytes(), body]);
         let spare = good();
         let mut setup = Setup::of(&[&spare, &spare]);

@@ -270,7 +270,7 @@ impl Body for Reply {
                 }
                 Act::Stall => return Poll::Pending,
                 Act::Together(barrier) => {
-                    let wait = async move { drop(barrier.wait().await) };
+                    let wait = async move { _ = barrier.wait().await };
                     let waiting = self.waiting.get_or_insert_with(|| Box::pin(wait));
                     std::task::ready!(waiting.as_mut().poll(cx));
                     self.act = Act::Answer;

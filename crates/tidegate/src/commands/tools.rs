@@ -1,4 +1,4 @@
-//! `tidegate tools list|call`: the tools of a running gateway, from the command line.
+//! `tidegate tools list|call|eval`: the tools of a running gateway, and how well tools are found.
 //!
 //! It speaks to `/mcp` as any client would: at `--url`, else `TIDEGATE_URL`, else where the config
 //! that `serve` would take listens. The key comes from `TIDEGATE_KEY`. The talking itself is
@@ -13,6 +13,7 @@
 
 mod arguments;
 mod call;
+mod eval;
 mod gate;
 mod list;
 
@@ -48,6 +49,8 @@ enum Verb {
     List(list::ListArgs),
     /// What does this tool answer?
     Call(call::CallArgs),
+    /// How well does the search find what labelled requests ask for?
+    Eval(eval::EvalArgs),
 }
 
 /// Asks the gateway.
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &ToolsArgs, printer: &Printer) -> Exit {
     match &args.verb {
         Verb::List(args) => list::run(args, printer),
         Verb::Call(args) => call::run(args, printer),
+        Verb::Eval(args) => eval::run(args, printer),
     }
 }
 

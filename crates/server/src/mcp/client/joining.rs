@@ -153,24 +153,25 @@ impl Client {
             }
             if brought.is_ok() {
                 server.lists_known(&link).await;
+                // Whoever fetched them may have left in the middle of it.
+                server.fetch_missing(&link);
+                server.lists_known(&link).await;
             }
             server.contact.set(if brought.is_ok() { Contact::Reached } else { Contact::Failed });
             let Some(client) = this.upgrade() else { return };
             // A reload may have moved it.
             let at = client.places.borrow().iter().position(|it| Rc::ptr_eq(&it.server, &server));
             let Some(at) = at else { return };
-            match brought {
+            let now = client.ground.now();
+            let news = match brought {
                 Ok(()) => {
-                    let now = client.ground.now();
-                    let news = client.session.borrow_mut().connected(now, at);
                     link.keep_alive();
-                    if news == News::Changed {
-                        client.tell_changes();
-                    }
+                    client.session.borrow_mut().connected(now, at)
                 }
-                Err(unavailable) => {
-                    client.session.borrow_mut().connect_failed(at, unavailable.cause);
-                }
+                Err(it) => client.session.borrow_mut().connect_failed(now, at, it.cause),
+            };
+            if news == News::Changed {
+                client.tell_changes();
             }
             client.turned.notify_waiters();
         });

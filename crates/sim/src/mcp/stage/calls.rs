@@ -234,11 +234,9 @@ impl Stage<'_> {
         let Some(session) = self.lines.get(&line).map(|it| it.session.clone()) else { return };
         if let Some(client) = self.clients.get_mut(&session) {
             match end {
-                End::Unavailable(it) => client.session.connect_failed(server, it.cause),
-                End::Answered | End::Connected => {
-                    client.session.connected(self.now, server);
-                }
-            }
+                End::Unavailable(it) => client.session.connect_failed(self.now, server, it.cause),
+                End::Answered | End::Connected => client.session.connected(self.now, server),
+            };
         }
         self.expect_list_changed(&session);
     }

@@ -126,7 +126,7 @@ impl Stage<'_> {
         let session = it.session.clone();
         self.servers[server].contact = Contact::Failed;
         if let Some(client) = self.clients.get_mut(&session) {
-            client.session.connect_failed(server, failure.cause);
+            client.session.connect_failed(self.now, server, failure.cause);
         }
         for call in self.calls_on(line) {
             self.with_call(call, |call, link, now, notes| {
