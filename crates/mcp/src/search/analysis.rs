@@ -146,7 +146,7 @@ fn own_deeds(name: &[Word], description: &[Word]) -> Deeds {
 fn direction(model: &Model, name: &[Word], description: &[Word]) -> Row {
     let rows = rows(model, name).into_iter().chain(rows(model, description));
     let weighted = rows.map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text)));
-    Row::new(&model.direction(weighted))
+    Row::kept(&model.direction(weighted))
 }
 
 /// How much a word counts for a direction beside its rarity.

@@ -158,7 +158,8 @@ mod tests {
         let found = read(
             r#"{"title":"Search","description":"Finds issues","inputSchema":{"properties":{
                 "repo":{"description":"owner/name"},
-                "filters":{"items":{"properties":{"label":{"description":"a label","type":"string"}}}}
+                "filters":{"items":{"properties":{
+                    "label":{"description":"a label","type":"string"}}}}
             }}}"#,
         );
         assert_eq!(&*found.description, "Search. Finds issues");
@@ -171,10 +172,9 @@ mod tests {
 
     #[test]
     fn a_broken_or_huge_schema_costs_only_the_parameters() {
-        let huge = format!(
-            r#"{{"description":"x","inputSchema":{{"properties":{{"a":{{"description":"{}"}}}}}}}}"#,
-            "w ".repeat(SCHEMA_READ_MAX)
-        );
+        let words = "w ".repeat(SCHEMA_READ_MAX);
+        let schema = format!(r#"{{"properties":{{"a":{{"description":"{words}"}}}}}}"#);
+        let huge = format!(r#"{{"description":"x","inputSchema":{schema}}}"#);
         for raw in [r#"{"description":"x","inputSchema":[1]}"#, &huge] {
             assert_eq!((&*read(raw).description, &*read(raw).parameters), ("x", ""));
         }

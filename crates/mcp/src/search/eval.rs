@@ -1,9 +1,9 @@
 //! How well a search finds what people ask for: labelled requests, and figures over them.
 //!
-//! Files are JSON lines. A tool has `server`, `name`, `description`, and may have `schema` (parameter
-//! to text), `server_description` and `server_summary`. A request has `query` and `gold`, a list of
-//! `server/name`: any of them counts as found. A request with an empty list has no right answer, and
-//! is right if it is declined.
+//! Files are JSON lines. A tool has `server`, `name`, `description`, and may have `schema`
+//! (parameter to text), `server_description` and `server_summary`. A request has `query` and
+//! `gold`, a list of `server/name`: any of them counts as found. A request with an empty list has
+//! no right answer, and is right if it is declined.
 
 use serde_json::{Map, Value};
 

@@ -102,7 +102,7 @@ impl Index {
             part.server = fit.said[server];
             part.server_name = fit.covered[server];
             part.server_meaning = fit.meaning[server];
-            part.deeds = likeness(step.deeds, self.analyses[doc].deeds);
+            part.deeds = likeness(step.deeds, self.deeds[doc]);
         }
         parts
     }
@@ -186,7 +186,7 @@ impl Index {
         let matrix = self.external.as_ref().filter(|matrix| matrix.dimensions() == vector.len())?;
         let mut vector = vector.to_vec();
         normalise(&mut vector);
-        let found = matrix.likeness(&Row::new(&vector));
+        let found = matrix.likeness(&Row::asked(&vector));
         let found = found.into_iter().enumerate();
         Some(found.map(|(doc, likeness)| matrix.has(doc).then_some(likeness)).collect())
     }

@@ -12,6 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     analysis::{Analysis, FIELDS},
     document::Document,
+    lexicon::Deeds,
     matrix::{Matrix, Row},
     model::{DIMENSIONS, model, normalise},
     postings::{Postings, Term, index, rarity, term},
@@ -39,6 +40,8 @@ pub struct Index {
     pub(super) letters: Postings,
     pub(super) servers: Servers,
     pub(super) meaning: Matrix,
+    /// By document, side by side: a search reads all of them.
+    pub(super) deeds: Vec<Deeds>,
     pub(super) external: Option<Matrix>,
     spelling: Spelling<Box<str>>,
 }
@@ -75,7 +78,7 @@ impl Index {
             let rows = vectors.into_iter().map(Option::unwrap_or_default);
             for mut vector in rows.chain(std::iter::repeat(Vec::new())).take(self.documents.len()) {
                 normalise(&mut vector);
-                matrix.push(&Row::new(&vector));
+                matrix.push(&Row::kept(&vector));
             }
             matrix
         });
@@ -113,6 +116,7 @@ impl Index {
             pairs: pairs(&analyses),
             letters: letters(&analyses),
             meaning,
+            deeds: analyses.iter().map(|analysis| analysis.deeds).collect(),
             external: None,
             spelling: Spelling::new(surfaces(&analyses), 1),
             documents,

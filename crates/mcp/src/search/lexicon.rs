@@ -201,8 +201,8 @@ pub(super) const ASKED: Deeds = GET | LIST | SEARCH;
 /// What changes nothing.
 const READS: Deeds = GET | LIST | SEARCH | JUDGE;
 
-/// How well a tool's deeds fit those that are wanted: 1 if one is the same, -1 if one side reads and
-/// the other changes something, between if they differ otherwise, 0 if either is unknown.
+/// How well a tool's deeds fit those that are wanted: 1 if one is the same, -1 if one side reads
+/// and the other changes something, between if they differ otherwise, 0 if either is unknown.
 pub(super) const fn likeness(wanted: Deeds, own: Deeds) -> f32 {
     if wanted == 0 || own == 0 {
         0.0

@@ -1,14 +1,15 @@
 //! Directions of many documents in whole numbers, and how alike each is to another one.
 //!
-//! A row is a direction with its largest part brought to 127, so that a document takes a byte per
-//! dimension and the scan is sums of products of small numbers, which compilers turn into wide
-//! instructions. The error is below one percent of a likeness.
+//! A kept row is a direction with its largest part brought to 127, and the one it is compared with to
+//! 63: the scan is sums of products of small numbers. They stand in two bytes each, because every
+//! processor multiplies eight such at once, and few can do so with bytes. The error is about one
+//! percent of a likeness.
 
 /// Rows of equal length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matrix {
     dimensions: usize,
-    cells: Vec<i8>,
+    cells: Vec<i16>,
     /// What one step of a row's cells is worth.
     steps: Vec<f32>,
 }
@@ -16,18 +17,31 @@ pub(super) struct Matrix {
 /// One direction in whole numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Row {
-    cells: Box<[i8]>,
+    cells: Box<[i16]>,
     step: f32,
 }
 
+/// The largest cell of a kept row, and of one that rows are compared with.
+const KEPT: f32 = 127.0;
+const ASKED: f32 = 63.0;
+
 impl Row {
-    /// Rounds a direction; anything that is no number counts as zero.
-    pub(super) fn new(direction: &[f32]) -> Self {
+    /// Rounds a direction that is kept; anything that is no number counts as zero.
+    pub(super) fn kept(direction: &[f32]) -> Self {
+        Self::new(direction, KEPT)
+    }
+
+    /// Rounds a direction that kept ones are compared with.
+    pub(super) fn asked(direction: &[f32]) -> Self {
+        Self::new(direction, ASKED)
+    }
+
+    fn new(direction: &[f32], most: f32) -> Self {
         let largest = direction.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let is_usable = largest > 0.0 && largest.is_finite();
-        let step = if is_usable { largest / 127.0 } else { 0.0 };
-        #[expect(clippy::cast_possible_truncation, reason = "within 127 by the step")]
-        let cell = |x: &f32| if is_usable { (x / step).round() as i8 } else { 0 };
+        let step = if is_usable { largest / most } else { 0.0 };
+        #[expect(clippy::cast_possible_truncation, reason = "within the largest cell by the step")]
+        let cell = |x: &f32| if is_usable { (x / step).round() as i16 } else { 0 };
         Self { cells: direction.iter().map(cell).collect(), step }
     }
 }
@@ -54,10 +68,9 @@ impl Matrix {
         if to.cells.len() != self.dimensions || self.dimensions == 0 {
             return vec![0.0; self.steps.len()];
         }
-        let wide: Vec<i16> = to.cells.iter().map(|cell| i16::from(*cell)).collect();
         let rows = self.cells.chunks_exact(self.dimensions).zip(&self.steps);
         #[expect(clippy::cast_precision_loss, reason = "sums stay far below 2^24 times a step")]
-        let likeness = |(row, step): (&[i8], &f32)| dot(row, &wide) as f32 * step * to.step;
+        let likeness = |(row, step): (&[i16], &f32)| dot(row, &to.cells) as f32 * step * to.step;
         rows.map(likeness).collect()
     }
 
@@ -68,9 +81,8 @@ impl Matrix {
         if to.cells.len() != self.dimensions {
             return 0.0;
         }
-        let products = cells.iter().zip(&to.cells).map(|(a, b)| i32::from(*a) * i32::from(*b));
         #[expect(clippy::cast_precision_loss, reason = "as above")]
-        let sum = products.sum::<i32>() as f32;
+        let sum = dot(cells, &to.cells) as f32;
         sum * self.steps[row] * to.step
     }
 
@@ -86,13 +98,32 @@ impl Matrix {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.cells.len() + self.steps.len() * 4
+        self.cells.len() * 2 + self.steps.len() * 4
     }
 }
 
-/// The sum of products: `i16` times `i16` into `i32` is one instruction for eight pairs.
-fn dot(row: &[i8], wide: &[i16]) -> i32 {
-    row.iter().zip(wide).map(|(a, b)| i32::from(i16::from(*a)) * i32::from(*b)).sum()
+/// The sum of products. Four of them fit into sixteen bits (4 · 127 · 63 < 2^15), so that whole
+/// lanes of sixteen bits are multiplied and added at once, and widened only every fourth time. The
+/// flat form is the one that compilers turn into wide instructions.
+fn dot(row: &[i16], to: &[i16]) -> i32 {
+    let (rows, row_end) = row.as_chunks::<64>();
+    let (tos, to_end) = to.as_chunks::<64>();
+    let mut sums = [0_i32; 16];
+    for (a, b) in rows.iter().zip(tos) {
+        let mut lanes = [0_i16; 16];
+        for at in 0..16 {
+            lanes[at] = a[at]
+                .wrapping_mul(b[at])
+                .wrapping_add(a[16 + at].wrapping_mul(b[16 + at]))
+                .wrapping_add(a[32 + at].wrapping_mul(b[32 + at]))
+                .wrapping_add(a[48 + at].wrapping_mul(b[48 + at]));
+        }
+        for at in 0..16 {
+            sums[at] += i32::from(lanes[at]);
+        }
+    }
+    let end = row_end.iter().zip(to_end).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>();
+    sums.iter().sum::<i32>() + end
 }
 
 #[cfg(test)]
@@ -100,18 +131,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn likeness_is_that_of_the_directions_within_a_percent() {
+    fn the_largest_rows_do_not_overflow() {
+        for dimensions in [1, 63, 64, 256, 1000] {
+            let mut matrix = Matrix::new(dimensions);
+            matrix.push(&Row::kept(&vec![1.0; dimensions]));
+            matrix.push(&Row::kept(&vec![-1.0; dimensions]));
+            let found = matrix.likeness(&Row::asked(&vec![1.0; dimensions]));
+            assert!(
+                (found[0] + found[1]).abs() < 0.01 && found[0] > 0.99,
+                "{dimensions} {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn likeness_is_that_of_the_directions_within_two_percent() {
         let one = [0.6, 0.8, 0.0, 0.0];
         let other = [0.0, 0.6, -0.8, 0.0];
         let mut matrix = Matrix::new(4);
         for direction in [&one[..], &other, &[0.0; 4], &[1.0; 3], &[f32::NAN; 4]] {
-            matrix.push(&Row::new(direction));
+            matrix.push(&Row::kept(direction));
         }
-        let found = matrix.likeness(&Row::new(&one));
+        let found = matrix.likeness(&Row::asked(&one));
         for (found, expected) in found.iter().zip([1.0, 0.48, 0.0, 0.0, 0.0]) {
-            assert!((found - expected).abs() < 0.01, "{found} {expected}");
+            assert!((found - expected).abs() < 0.02, "{found} {expected}");
         }
         assert!(matrix.has(0) && !matrix.has(2) && !matrix.has(3));
-        assert_eq!(matrix.likeness(&Row::new(&[1.0; 7])), [0.0; 5]);
+        assert_eq!(matrix.likeness(&Row::asked(&[1.0; 7])), [0.0; 5]);
     }
 }

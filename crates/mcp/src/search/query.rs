@@ -203,5 +203,5 @@ fn direction(meant: &[(Word, f32)]) -> Row {
     let weighted = rows
         .into_iter()
         .map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text) * weight_of(word)));
-    Row::new(&model.direction(weighted))
+    Row::asked(&model.direction(weighted))
 }

@@ -209,5 +209,5 @@ fn direction(document: &Document) -> Row {
     let texts = [words(&document.server), words(cut(&document.server_text, HEAD))];
     let weighted = texts.iter().flat_map(|words| rows(model, words));
     let weighted = weighted.map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text)));
-    Row::new(&model.direction(weighted))
+    Row::kept(&model.direction(weighted))
 }
