@@ -213,8 +213,14 @@ impl Pair {
             prop_assert_eq!(found.closed_since, it.own.closed_since);
             prop_assert_eq!(found.generation, it.own.generation);
             prop_assert_eq!(found.in_flight, it.in_flight, "in flight of {}", backend);
-            prop_assert_eq!(found.last_error.map(|it| it.at), it.last_error_at);
-            prop_assert_eq!(found.last_check, it.last_check);
+            // What is wrong with a host that cannot be reached is told of its targets too.
+            let host = self.settings.backends[backend].endpoint.map(|at| &snapshot.endpoints[at]);
+            let host = host.filter(|it| it.state != tidegate_core::breaker::State::Closed);
+            let host_error = host.and_then(|it| it.last_error).map(|it| it.at);
+            let error_at = it.last_error_at.max(host_error);
+            prop_assert_eq!(found.last_error.map(|it| it.at), error_at);
+            let check_at = it.last_check.max(host.and_then(|it| it.last_check));
+            prop_assert_eq!(found.last_check, check_at);
         }
         for (found, it) in snapshot.endpoints.iter().zip(&model.endpoints) {
             prop_assert_eq!(found.state, it.state(now));

@@ -7,7 +7,10 @@ use super::Catalogue;
 use crate::{listing::Listing, raw::shown};
 
 /// The gateway's own capabilities, as text of JSON.
-pub const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}"#;
+pub const CAPABILITIES: &str = concat!(
+    r#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"#,
+    r#""prompts":{"listChanged":true},"completions":{},"logging":{}}"#,
+);
 
 /// Bytes of one server's instructions that are passed on: they are put before every conversation.
 pub const INSTRUCTIONS_MAX: usize = 4096;

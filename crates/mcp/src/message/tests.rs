@@ -138,7 +138,10 @@ fn what_a_gateway_owns_in_params_is_set_and_the_rest_stays() {
     params.strip_reserved().expect("an object");
     assert_eq!(
         params.to_json(),
-        r#"{"_meta":{"v/x":1.0,"io.modelcontextprotocol/related-task":{"taskId":"t"},"progressToken":9},"name":"t"}"#
+        concat!(
+            r#"{"_meta":{"v/x":1.0,"io.modelcontextprotocol/related-task":{"taskId":"t"},"#,
+            r#""progressToken":9},"name":"t"}"#
+        )
     );
     let twice: &RawValue = serde_json::from_str(r#"{"name":"a","Name":"b"}"#).expect("JSON");
     assert!(Params::parse(Some(twice)).is_err(), "a second name could reach the server");

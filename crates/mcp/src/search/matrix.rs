@@ -1,9 +1,9 @@
 //! Directions of many documents in whole numbers, and how alike each is to another one.
 //!
-//! A kept row is a direction with its largest part brought to 127, and the one it is compared with to
-//! 63: the scan is sums of products of small numbers. They stand in two bytes each, because every
-//! processor multiplies eight such at once, and few can do so with bytes. The error is about one
-//! percent of a likeness.
+//! A kept row is a direction with its largest part brought to 127, and the one it is compared
+//! with to 63: the scan is sums of products of small numbers. They stand in two bytes each,
+//! because every processor multiplies eight such at once, and few can do so with bytes. The error
+//! is about one percent of a likeness.
 
 /// Rows of equal length.
 #[derive(Clone, Debug, Default)]

@@ -89,7 +89,9 @@ proptest! {
     #[test]
     fn no_bytes_upset_a_reader(bytes in nearly()) {
         match Message::parse(&bytes) {
-            Ok(Message::Request { params: part, .. } | Message::Notification { params: part, .. }) => {
+            Ok(
+                Message::Request { params: part, .. } | Message::Notification { params: part, .. },
+            ) => {
                 prop_assert!(serde_json::from_slice::<IgnoredAny>(&bytes).is_ok());
                 part.into_iter().for_each(read_parts);
             }
@@ -111,7 +113,8 @@ proptest! {
     #[test]
     fn no_value_upsets_a_reader_of_parts(value in json_value()) {
         read_parts(&raw(&value));
-        read_parts(&raw(&format!(r#"{{"tools":[{value},{{"name":{value}}}],"nextCursor":{value}}}"#)));
+        let page = format!(r#"{{"tools":[{value},{{"name":{value}}}],"nextCursor":{value}}}"#);
+        read_parts(&raw(&page));
         read_parts(&raw(&format!(r#"{{"name":"a","_meta":{value},"ref":{value}}}"#)));
         read_parts(&raw(&format!(r#"{{"capabilities":{value},"annotations":{value}}}"#)));
     }

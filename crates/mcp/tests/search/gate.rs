@@ -1,7 +1,7 @@
 //! The quality gate: labelled requests of the project's own, in `queries.jsonl` over `tools.jsonl`.
 //!
-//! No weight was chosen by these requests. The bounds have slack: one request is 1.5 points. They catch a ranking that has become worse, not
-//! one that is a little different.
+//! No weight was chosen by these requests. The bounds have slack: one request is 1.5 points. They
+//! catch a ranking that has become worse, not one that is a little different.
 
 use tidegate_mcp::search::{
     Index, Query,

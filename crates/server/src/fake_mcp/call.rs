@@ -10,8 +10,8 @@ use super::tool::{Act, Tool};
 use super::{FakeMcp, notification};
 
 /// A picture of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAA\
-SUVORK5CYII=";
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY\
+42YAAAAASUVORK5CYII=";
 
 /// Levels of log messages, the least important first.
 const LEVELS: [&str; 8] =

@@ -355,7 +355,8 @@ impl Link {
                 is_wanted
             }
             Err(failure) => {
-                tracing::debug!(server = &*self.server.name, cause = %failure.cause, "no connection");
+                let cause = failure.cause;
+                tracing::debug!(server = &*self.server.name, %cause, "no connection");
                 self.machine.borrow_mut().failed(generation, failure);
                 false
             }

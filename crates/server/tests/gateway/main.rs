@@ -1,9 +1,9 @@
 //! The gateway over real sockets: a client that trusts nothing on one side, scripted providers on
 //! the other, the whole process's data plane in between.
 //!
-//! `bed.rs` starts gateways, `client.rs` is the client, `upstream.rs` a provider that sends exactly
-//! the bytes it is given, `secure.rs` one behind TLS. Every other file is one subject; a test's name
-//! is the claim it proves.
+//! `bed.rs` starts gateways, `client.rs` is the client, `upstream.rs` a provider that sends
+//! exactly the bytes it is given, `secure.rs` one behind TLS. Every other file is one subject; a
+//! test's name is the claim it proves.
 
 mod bad_input;
 mod bed;

@@ -30,11 +30,9 @@ fn messages_that_are_no_messages_are_refused_and_the_session_goes_on() {
     let (fake, gate) = bed();
     let client = gate.open();
     client.tools();
-    let deep = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"a":{}1{}}}}}}}"#,
-        "[".repeat(100_000),
-        "]".repeat(100_000)
-    );
+    let nested = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let params = format!(r#"{{"name":"echo","arguments":{{"a":{nested}}}}}"#);
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
     let cases = [
         ("", -32700),
         ("{", -32700),

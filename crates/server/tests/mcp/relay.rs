@@ -148,7 +148,10 @@ fn completions_prompts_and_resources_are_asked_of_the_server_that_has_them() {
 
 #[test]
 fn every_kind_of_result_comes_as_the_server_sent_it() {
-    let raw = r#"{"zeta":1.0,"content":[{"type":"text","text":"\u00e9","x-vendor":[1e3,0.10]}],"_meta":{"b":1,"a":2}}"#;
+    let raw = concat!(
+        r#"{"zeta":1.0,"content":[{"type":"text","text":"\u00e9","x-vendor":[1e3,0.10]}],"#,
+        r#""_meta":{"b":1,"a":2}}"#
+    );
     let fake = FakeMcpServer::start(Script::of(vec![
         Tool::new("image", Act::Image),
         Tool::new("structured", Act::Structured(json!({"b": 1, "a": [true, null]}))),
@@ -175,9 +178,8 @@ fn arguments_reach_the_server_as_the_client_wrote_them() {
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let arguments = r#"{"z":1.0,"a":12345678901234567890123,"text":"\u00e9\ud83c\udf0a","e":1e-7}"#;
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"echo","arguments":{arguments},"x-own":[1.50]}}}}"#
-    );
+    let params = format!(r#"{{"name":"echo","arguments":{arguments},"x-own":[1.50]}}"#);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{params}}}"#);
     client.post(&body).expect("an answer").text();
     let sent = fake.received_of("tools/call");
     assert!(sent[0].text.contains(arguments), "{}", sent[0].text);

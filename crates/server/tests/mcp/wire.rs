@@ -67,7 +67,8 @@ enum Framing {
 pub struct Ask<'a> {
     pub verb: &'a str,
     pub path: &'a str,
-    /// Each line ends with CRLF, names in lower case; `host` and `content-length` are added unless they are there.
+    /// Each line ends with CRLF, names in lower case; `host` and `content-length` are added unless
+    /// they are there.
     pub headers: String,
     pub body: &'a [u8],
 }

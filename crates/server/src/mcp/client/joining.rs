@@ -145,7 +145,7 @@ impl Client {
         let limit = server.initialize_within();
         task::spawn("mcp join", async move {
             let mut brought = link.bring_up(limit).await;
-            let until = link.ground.now().after(server.call_timeout);
+            let until = link.ground.now().after(server.connect_timeout);
             // A place among the children may be free in a moment: the lists' own are short-lived.
             while is_full(&brought) && !link.ground.now().reached(until) {
                 tokio::time::sleep(PLACE_AFTER).await;

@@ -126,7 +126,7 @@ mod tests {
             json!({"name": "t", "arguments": {"a": 1}}),
             json!({"tool_name": "t", "parameters": "{\"a\": 1}"}),
             json!({"parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
-            json!({"tool_name": "call_tool", "parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
+            json!({"name": "call_tool", "parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
         ] {
             assert_eq!(read(form.clone()), Ok(expected.clone()), "{form}");
         }

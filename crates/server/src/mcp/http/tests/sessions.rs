@@ -53,7 +53,10 @@ fn a_session_the_server_does_not_know_is_lost_and_the_request_was_not_carried_ou
     check_loss(404, "");
     check_loss(
         400,
-        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+        concat!(
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"#,
+            r#""message":"Bad Request: No valid session ID provided"},"id":null}"#
+        ),
     );
     check_loss(401, "session expired");
     check_loss(503, "unknown session");
