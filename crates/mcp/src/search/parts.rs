@@ -1,4 +1,7 @@
-//! What speaks for a tool, part by part, and how the parts become one score.
+//! What speaks for a tool, part by part, and how the parts become one sum.
+//!
+//! The sum is linear, so that an explanation can show what each part added. Whether a sum is good
+//! enough is in `judge`.
 
 /// What speaks for one tool. Each part is about 0 to 1, the likenesses -1 to 1, the deeds -1 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,7 +26,8 @@ pub struct Parts {
     pub deeds: f32,
 }
 
-/// How much each part counts.
+/// How much each part counts: the weights under which the right tools of several labelled sets are
+/// most likely, each set counting the same (docs/tool-search.md).
 pub(super) const WEIGHTS: Parts = Parts {
     words: 4.0,
     name: 0.2,

@@ -3,7 +3,7 @@
 //! Rules kept here:
 //! - A request is cut at [`QUERY_MAX`] bytes and [`WORDS_MAX`] words, so that its cost is bounded.
 //! - Words that say nothing are left out, data count little, and a word that neither the index nor
-//!   the model knows is joined by the known ones a single slip away.
+//!   the model knows is joined by the known ones a slip or two away.
 
 use super::{
     analysis::{rows, stop_weight},
