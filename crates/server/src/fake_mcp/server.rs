@@ -62,14 +62,16 @@ impl FakeMcpServer {
     /// # Errors
     /// If the address is taken, or no thread can be started.
     pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Self> {
+        let place = reserve(address)?;
+        let address = place.local_addr()?.as_socket().unwrap_or(address);
         let listener = listen(address)?;
-        let address = listener.local_addr()?;
         let fake = FakeMcp::new(script);
         let (orders, ordered) = mpsc::unbounded_channel();
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let served = Arc::clone(&fake);
         let thread = std::thread::Builder::new().name("fake-mcp".to_owned()).spawn(move || {
+            let _place = place;
             let tasks = LocalSet::new();
             tasks.block_on(&runtime, accept(listener, address, served, ordered));
         })?;
@@ -190,13 +192,29 @@ impl Drop for FakeMcpServer {
     }
 }
 
+/// A socket at the address that does not listen: connections are refused, and while the server is
+/// down nobody else can take its port.
+fn reserve(address: SocketAddr) -> io::Result<Socket> {
+    // One that somebody else serves must not be shared with them by accident.
+    drop(socket(address, false)?);
+    socket(address, true)
+}
+
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
+    let socket = socket(address, true)?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+fn socket(address: SocketAddr, is_shared: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    if is_shared {
+        socket.set_reuse_port(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
 }
 
 async fn accept(
@@ -253,7 +271,7 @@ async fn next(
     }
 }
 
-/// Listens again where it was; waits while somebody else holds the port.
+/// Listens again where it was.
 async fn again(
     listener: Option<tokio::net::TcpListener>,
     address: SocketAddr,

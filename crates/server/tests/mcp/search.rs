@@ -78,8 +78,11 @@ fn nothing_is_found_for_what_no_tool_does() {
     let gate = gate(&[("tracker", &tracker)]);
     let client = gate.open();
     let found = client.call("find_tool", json!({"tool_description": "water the tomatoes at noon"}));
-    assert_eq!(names(&found), [""; 0], "{found}");
+    assert_eq!(found["structuredContent"]["good_match"], false, "{found}");
     assert!(found["structuredContent"]["hint"].as_str().is_some(), "{found}");
+    let good = client.call("find_tool", json!({"tool_description": "open a new issue"}));
+    assert_eq!(good["structuredContent"]["good_match"], true, "{good}");
+    assert!(good["structuredContent"].get("hint").is_none(), "{good}");
 }
 
 #[test]

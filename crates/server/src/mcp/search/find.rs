@@ -3,8 +3,8 @@
 //! Rules kept here:
 //! - Only tools of servers that this session sees are found; tools of one that is down at the
 //!   moment are, and are marked so.
-//! - When nothing fits, the list is empty and a hint says what to try: a wrong tool is worse than
-//!   none.
+//! - When nothing fits, the list is empty; when nothing fits well, `good_match` is false. Either
+//!   way a hint says what to try: a wrong tool is worse than none.
 //! - The same JSON stands in the result twice: as structured content, and as text for clients that
 //!   know no other.
 
@@ -52,22 +52,26 @@ pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> S
     };
     let query = Query { description: &wish.description, keywords: &wish.keywords, vector: None };
     let found = index.search(&query, &is_seen, limit);
-    let hits: &[Hit] = if found.has_good_match { &found.hits } else { &[] };
-    let tools: Vec<Value> = hits
+    let tools: Vec<Value> = found
+        .hits
         .iter()
         .filter_map(|hit| Some((hit, catalogue.tools().get(hit.doc)?)))
         .map(|(hit, offered)| tool(client, &servers, hit, offered, wish.is_compact))
         .collect();
-    answer(tools, baseline(&catalogue, &seen))
+    answer(tools, found.has_good_match, baseline(&catalogue, &seen))
 }
 
 /// The whole result.
-fn answer(tools: Vec<Value>, baseline: usize) -> String {
-    let is_empty = tools.is_empty();
+fn answer(tools: Vec<Value>, is_good: bool, baseline: usize) -> String {
+    let hint = match (is_good, tools.is_empty()) {
+        (true, false) => None,
+        (_, true) => Some("Nothing fits. Describe the task in other words, or name the service."),
+        (false, false) => Some("No good match: these are only the nearest. There may be no tool."),
+    };
     let mut answer = Map::new();
+    answer.insert("good_match".to_owned(), hint.is_none().into());
     answer.insert("tools".to_owned(), Value::Array(tools));
-    if is_empty {
-        let hint = "Nothing fits well. Describe the task in other words, or name the service.";
+    if let Some(hint) = hint {
         answer.insert("hint".to_owned(), hint.into());
     }
     let returned = estimated_tokens(Value::Object(answer.clone()).to_string().len());
