@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn two_versions_of_a_crate_are_caught() {
-        assert_eq!(twice(&crates("syn v1.0.0\nsyn v2.0.0\nquote v1.0.0")).len(), 1);
-        assert!(twice(&crates("syn v2.0.0\nsyn v2.0.0 (*)")).is_empty());
+        assert_eq!(twice(&crates("hyper v1.0.0\nhyper v2.0.0\nquote v1.0.0")).len(), 1);
+        assert!(twice(&crates("hyper v2.0.0\nhyper v2.0.0 (*)")).is_empty());
     }
 
     #[test]
