@@ -8,7 +8,7 @@
 //! ```
 //! Why a process: nobody can act after `kill -9` of the gateway but somebody else, and a program
 //! may ignore the end of its stdin. The socket is the warden's stdin. It carries the program's
-//! input one way and the warden's [`word`]s the other, and its end tells two stories apart:
+//! input one way and the warden's `word`s the other, and its end tells two stories apart:
 //!
 //! | the gateway | the warden |
 //! |---|---|
@@ -17,7 +17,7 @@
 //!
 //! Rules kept here:
 //! - The warden has the program's environment and no other; it holds no secret of the gateway's.
-//! - It ends only when nothing of the program is left, as far as can be seen ([`family`]), and it
+//! - It ends only when nothing of the program is left, as far as can be seen (`family`), and it
 //!   leaves no zombie.
 //! - When the program has ended by itself, whatever it left running is ended too.
 //! - One thread, one `poll`: an idle warden costs nothing.

@@ -4,7 +4,7 @@
 //! conversation that the gateway uses towards servers, so there is one client to keep right.
 //!
 //! Rules kept here:
-//! - Everything ends: connecting and greeting within [`GREET_WITHIN`], the rest within what the
+//! - Everything ends: connecting and greeting within `GREET_WITHIN`, the rest within what the
 //!   caller says. Giving up tells the gateway.
 //! - Nothing is declared: whoever asks this client for something is refused.
 //! - A key is sent as `authorization: Bearer` and never shown.
