@@ -85,6 +85,8 @@ mod tests {
         let pid = std::process::id();
         assert!(cpu_ns(pid).expect("this process exists") > 0);
         assert!(memory_kib(pid) > 0);
-        assert!(peak_memory_kib(pid) >= memory_kib(pid));
+        // Other tests of this process allocate meanwhile, and the kernel counts in batches.
+        let now = memory_kib(pid);
+        assert!(peak_memory_kib(pid) + 1024 >= now);
     }
 }
