@@ -16,7 +16,7 @@ use tidegate_config::{
 use tidegate_core::probe::ProbeSettings;
 use tidegate_wire::splice::EncodedName;
 
-use crate::upstream::{Place, client_config};
+use crate::upstream::{Place, tls};
 
 /// A provider, ready to be asked.
 #[derive(Debug)]
@@ -128,7 +128,8 @@ fn provider(
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let authority =
             uri.port_u16().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
-        let tls = is_tls.then(|| tls(file, folder, environment)).transpose().map_err(fail)?;
+        let tls =
+            is_tls.then(|| tls(file.ca.as_ref(), folder, environment)).transpose().map_err(fail)?;
         let place = Place { host, port, allow_private: file.allow_private, tls };
         (Some(place), authority, uri.path().trim_end_matches('/').to_owned())
     };
@@ -151,16 +152,6 @@ fn provider(
         probe: ProbeFile::resolve(&probes),
         probe_path: ProbeFile::path_of(&probes).map(str::to_owned),
     })
-}
-
-fn tls(
-    file: &ProviderFile,
-    folder: &Path,
-    environment: &dyn Environment,
-) -> Result<Arc<rustls::ClientConfig>, String> {
-    let extra = file.ca.as_ref().map(|ca| ca.resolve(environment, folder)).transpose()?;
-    let pem = extra.as_ref().map(|secret| secret.expose().as_bytes());
-    client_config(pem).map_err(|error| error.to_string())
 }
 
 /// How this provider wants its key.

@@ -14,4 +14,4 @@ pub(crate) use body::Pieces;
 pub(crate) use connect::{ConnectError, Connected, Place, connect};
 pub(crate) use io::Io;
 pub(crate) use pool::{Lease, Pool, SendError};
-pub(crate) use tls::client_config;
+pub(crate) use tls::configured as tls;

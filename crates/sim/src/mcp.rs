@@ -33,11 +33,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidegate_config::{
-    diagnostic::{Diagnostic, Problems},
-    document::Document,
-    duration::Duration,
-    shape,
-    source::Source,
+    diagnostic::Diagnostic, document::Document, duration::Duration, source::Source,
 };
 use tidegate_core::{settings::HealthSettings, time::Millis};
 use tidegate_mcp::{
@@ -51,7 +47,7 @@ use self::{
     trace::McpTrace,
 };
 use crate::{
-    scenario::{Failure, Format, Origin, RenderOptions},
+    scenario::{Failure, Format, Origin, RenderOptions, checked},
     sequence::{glyphs::Glyphs, trace::Verdict},
 };
 
@@ -126,15 +122,10 @@ impl Mcp {
         source: &Source,
         origin: &Origin,
     ) -> (Option<Self>, Vec<Diagnostic>) {
-        let (file, found) = shape::decode::<McpFile>(document);
-        let mut problems = Problems::default();
-        problems.extend(found);
-        if let Some(file) = &file {
-            check::check(file, document, source, &mut problems);
-        }
-        let problems = problems.into_list();
-        let is_sound = !problems.iter().any(Diagnostic::is_error);
-        (file.filter(|_| is_sound).map(|file| resolve::resolve(file, origin)), problems)
+        let (file, problems) = checked(document, |file: &McpFile, problems| {
+            check::check(file, document, source, problems);
+        });
+        (file.map(|file| resolve::resolve(file, origin)), problems)
     }
 
     /// Its name.

@@ -8,11 +8,14 @@
 //! - A scenario is returned only if its file has no error; warnings do not stop it.
 //! - Same scenario and seed, same report; same report and options, same bytes.
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_config::{
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Problems},
     document::{Document, parse},
     path::KeyPath,
+    shape,
     source::Source,
 };
 use tidegate_core::time::Now;
@@ -150,6 +153,22 @@ fn read(
             .help("an MCP scenario has `servers` and `program`")
             .help("`tidegate help scenarios` shows each");
     (None, vec![diagnostic])
+}
+
+/// Decodes a file of one form and checks it: the file if there is no error, and every problem.
+pub(crate) fn checked<F: DeserializeOwned + JsonSchema>(
+    document: &Document,
+    check: impl FnOnce(&F, &mut Problems),
+) -> (Option<F>, Vec<Diagnostic>) {
+    let (file, found) = shape::decode::<F>(document);
+    let mut problems = Problems::default();
+    problems.extend(found);
+    if let Some(file) = &file {
+        check(file, &mut problems);
+    }
+    let problems = problems.into_list();
+    let is_sound = !problems.iter().any(Diagnostic::is_error);
+    (file.filter(|_| is_sound), problems)
 }
 
 impl Scenario {

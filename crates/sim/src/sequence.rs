@@ -31,11 +31,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidegate_config::{
-    diagnostic::{Diagnostic, Problems},
-    document::Document,
-    file::PolicyFile,
-    shape,
-    source::Source,
+    diagnostic::Diagnostic, document::Document, file::PolicyFile, source::Source,
 };
 use tidegate_core::settings::Tactic;
 
@@ -46,7 +42,7 @@ use self::{
     trace::{Trace, Verdict},
     world::Script,
 };
-use crate::scenario::{Failure, Format, Origin, RenderOptions};
+use crate::scenario::{Failure, Format, Origin, RenderOptions, checked};
 
 /// A sequence that can be run.
 #[derive(Clone, Debug)]
@@ -98,15 +94,10 @@ impl Sequence {
         source: &Source,
         origin: &Origin,
     ) -> (Option<Self>, Vec<Diagnostic>) {
-        let (file, found) = shape::decode::<SequenceFile>(document);
-        let mut problems = Problems::default();
-        problems.extend(found);
-        if let Some(file) = &file {
-            check::check(file, document, source, &mut problems);
-        }
-        let problems = problems.into_list();
-        let is_sound = !problems.iter().any(Diagnostic::is_error);
-        (file.filter(|_| is_sound).map(|file| resolve::resolve(file, origin)), problems)
+        let (file, problems) = checked(document, |file: &SequenceFile, problems| {
+            check::check(file, document, source, problems);
+        });
+        (file.map(|file| resolve::resolve(file, origin)), problems)
     }
 
     /// Its name.

@@ -1,13 +1,15 @@
-//! TLS to providers: the system's roots, and a provider's own besides.
+//! TLS to providers and MCP servers: the system's roots, and those of the config besides.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore};
+use tidegate_config::secret::{Environment, SecretRef};
 
-/// Why there is no TLS to a provider.
+/// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+enum TlsError {
     #[error("the extra root certificates are not PEM")]
     NotPem,
     #[error("an extra root certificate is not valid")]
@@ -16,8 +18,19 @@ pub(crate) enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
+/// TLS as a provider or server of the config wants it: `ca` names extra roots.
+pub(crate) fn configured(
+    ca: Option<&SecretRef>,
+    folder: &Path,
+    environment: &dyn Environment,
+) -> Result<Arc<ClientConfig>, String> {
+    let extra = ca.map(|ca| ca.resolve(environment, folder)).transpose()?;
+    let pem = extra.as_ref().map(|secret| secret.expose().as_bytes());
+    client_config(pem).map_err(|error| error.to_string())
+}
+
 /// A client that trusts the system's roots and those in `extra_pem`.
-pub(crate) fn client_config(extra_pem: Option<&[u8]>) -> Result<Arc<ClientConfig>, TlsError> {
+fn client_config(extra_pem: Option<&[u8]>) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     // A system certificate that cannot be parsed is skipped, as browsers do.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

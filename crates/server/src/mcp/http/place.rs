@@ -14,7 +14,7 @@ use tidegate_config::{file::ServerFile, secret::Environment};
 
 use crate::{
     data::PASSED,
-    upstream::{Pieces, Place, client_config},
+    upstream::{Pieces, Place, tls},
 };
 
 /// The session a request belongs to.
@@ -98,7 +98,8 @@ impl HttpPlace {
         headers.entry(header::USER_AGENT).or_insert(agent);
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let target = path.parse().map_err(|_| fail(format!("`{path}` cannot be asked for")))?;
-        let tls = is_tls.then(|| tls(file, folder, environment)).transpose().map_err(fail)?;
+        let tls =
+            is_tls.then(|| tls(file.ca.as_ref(), folder, environment)).transpose().map_err(fail)?;
         let ca = file.ca.as_ref().map(ToString::to_string).unwrap_or_default();
         let connections = format!("mcp:{name} {url} {ca} {}", file.allow_private);
         Ok(Self {
@@ -149,14 +150,4 @@ fn configured(
         headers.insert(name, value);
     }
     Ok(headers)
-}
-
-fn tls(
-    file: &ServerFile,
-    folder: &Path,
-    environment: &dyn Environment,
-) -> Result<Arc<rustls::ClientConfig>, String> {
-    let extra = file.ca.as_ref().map(|ca| ca.resolve(environment, folder)).transpose()?;
-    let pem = extra.as_ref().map(|secret| secret.expose().as_bytes());
-    client_config(pem).map_err(|error| error.to_string())
 }
