@@ -96,12 +96,17 @@ pub(crate) fn explain(
     draw: u64,
 ) -> Explanation {
     let tactic = route.tactic;
+    let stays_at = ask.stays_at.and_then(|id| route.position(id));
     let reads: Vec<Read> = route
         .candidates
         .iter()
         .enumerate()
         .filter(|(_, candidate)| candidate.barred(now, &ask.needs).is_none())
-        .map(|(index, candidate)| candidate.read(now, index, tactic))
+        .map(|(index, candidate)| {
+            let mut read = candidate.read(now, index, tactic);
+            read.is_held |= stays_at.is_some();
+            read
+        })
         .collect();
     let has_affinity = route.affinity_ttl > Millis::ZERO && !ask.session.is_empty();
     let pin = has_affinity
@@ -109,7 +114,8 @@ pub(crate) fn explain(
         .flatten()
         .filter(|pin| pin.holds(now))
         .and_then(|pin| route.candidates.iter().position(|it| it.backend.number == pin.backend))
-        .map(|index| index as u16);
+        .map(|index| index as u16)
+        .or(stays_at);
     let circumstances = Circumstances { tactic, draw, pin, next_key_of: None };
     let selection = select(&reads, &circumstances, |tier| route.cursor(tier));
     let chosen = selection.map(|selection| reads[selection.index].candidate);

@@ -43,6 +43,9 @@ pub struct Ask<'a> {
     pub is_stream: bool,
     /// The client's own limit on the whole request, if it states one.
     pub within: Option<Millis>,
+    /// The backend that holds this conversation's state, where the owner of the conversation knows
+    /// it: a pin that no table keeps, no time ends and no lower-numbered tier draws away.
+    pub stays_at: Option<&'a str>,
 }
 
 /// What to do next.
@@ -60,6 +63,8 @@ pub struct Plan {
     route: Arc<Route>,
     pins: Arc<Pins>,
     session: Option<PinKey>,
+    /// The candidate that holds the conversation's state.
+    stays_at: Option<u16>,
     needs: Needs,
     is_stream: bool,
     began: Now,
@@ -78,6 +83,7 @@ impl Plan {
         let within = ask.within.map_or(route.deadline, |within| within.min(route.deadline));
         Self {
             session,
+            stays_at: ask.stays_at.and_then(|id| route.position(id)),
             needs: ask.needs,
             is_stream: ask.is_stream,
             began: now,
@@ -123,6 +129,16 @@ impl Plan {
         if outcome.kind == OutcomeKind::Success && self.route.pin == PinMode::Answered {
             self.follow_answer(now, &attempt);
         }
+    }
+
+    /// The attempt came to nothing, and health hears nothing of it: another request has reported
+    /// the same event, or it says nothing about the backend. The request may go on.
+    pub fn pass(&mut self, now: Now, permit: Permit, outcome: &Outcome) {
+        drop(permit);
+        let Some(attempt) = self.log.last_mut() else { return };
+        attempt.outcome = Some(*outcome);
+        attempt.ended_at = Some(now);
+        self.next_key_of = None;
     }
 
     /// The route it walks.
@@ -172,7 +188,7 @@ impl Plan {
         let mut circumstances = Circumstances {
             tactic: route.tactic,
             draw,
-            pin: pin.live.and_then(|pin| candidate_of(&route, pin)),
+            pin: pin.live.and_then(|pin| candidate_of(&route, pin)).or_else(|| self.stays()),
             next_key_of: self.next_key_of,
         };
         while let Some(selection) = select(&notes.reads, &circumstances, |tier| route.cursor(tier))
@@ -218,7 +234,9 @@ impl Plan {
         notes.reads.clear();
         for (index, candidate) in self.route.candidates.iter().enumerate() {
             if candidate.barred(now, &self.needs).is_none() && !self.is_done(now, index as u16) {
-                notes.reads.push(candidate.read(now, index, self.route.tactic));
+                let mut read = candidate.read(now, index, self.route.tactic);
+                read.is_held |= self.stays_at.is_some();
+                notes.reads.push(read);
             }
         }
     }
@@ -322,6 +340,11 @@ impl Plan {
             Some(pin) if pin.holds(now) => PinFound { live: Some(pin), has_expired: false },
             found => PinFound { live: None, has_expired: found.is_some() },
         }
+    }
+
+    /// Where the conversation's state is, for the first attempt.
+    fn stays(&self) -> Option<u16> {
+        self.stays_at.filter(|_| self.log.is_empty())
     }
 
     fn pin_to(&self, now: Now, backend: u32) {

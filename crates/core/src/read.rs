@@ -59,7 +59,8 @@ pub struct Read {
     /// Unavailable only because every slot of a half-open breaker is taken, and nothing else
     /// stands against it.
     pub is_full: bool,
-    /// Inside its promotion hold.
+    /// Inside its promotion hold, or met by a conversation that stays where its state is: no pin
+    /// is drawn away to it.
     pub is_held: bool,
     /// The state of its own breaker.
     pub state: State,

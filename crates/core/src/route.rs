@@ -192,6 +192,17 @@ impl Route {
         &self.candidates[usize::from(candidate)].backend
     }
 
+    /// The number of the candidate with this backend.
+    pub(crate) fn position(&self, backend: &str) -> Option<u16> {
+        let position = self.candidates.iter().position(|it| *it.backend.id == *backend);
+        position.map(|index| index as u16)
+    }
+
+    /// The names of its backends, in tier order.
+    pub fn members(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.candidates.iter().map(|it| &it.backend.id)
+    }
+
     pub(crate) fn cursor(&self, tier: u16) -> u32 {
         self.cursors.get(usize::from(tier)).map_or(0, |cursor| cursor.load(Ordering::Relaxed))
     }

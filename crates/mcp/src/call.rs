@@ -1,4 +1,4 @@
-//! One call of one server, from asking the core to the answer: a machine over a [`Link`].
+//! One call at one server, from asking the core to the answer: a machine over a [`Link`].
 //!
 //! ```text
 //!   begin ─▶ (core: permit) ─▶ link ready? ──▶ send ──▶ answered ─▶ end
@@ -20,10 +20,13 @@
 //!   nothing; one that cannot be regained is one failure, which all calls that waited share.
 //! - What the client hears of a call that must not be sent again is known at the break
 //!   ([`Call::verdict`]); the machine goes on only to learn whether the server is to blame.
+//! - Whether the call may go on at another server is known at its end ([`Call::may_go_on`]): after
+//!   a failure of this one, if it certainly was not carried out here or doing it twice is harmless.
 //! - Dropping the machine is cancelling: the permit returns. A connect that it led goes on without
 //!   it, and the first of those who wait to hear of its failure is charged.
 //!
-//! Left to others: bytes, timers, `notifications/cancelled`; the texts of errors (`unavailable`).
+//! Left to others: bytes, timers, `notifications/cancelled`; the texts of errors (`unavailable`);
+//! going on at another server (`tour.rs`).
 
 use tidegate_core::{
     core::Core,
@@ -34,7 +37,7 @@ use tidegate_core::{
 
 use crate::{
     cause::{Cause, Delivery},
-    health::{Admission, Failure, Reply, Ticket, admit},
+    health::{Admission, Failure, Reply, Ticket, Walk, admit},
     link::{Generation, Link, Want},
 };
 
@@ -102,10 +105,16 @@ pub struct Call {
     limit: Millis,
     phase: Phase,
     ticket: Option<Ticket>,
+    /// Where its ticket led back to.
+    walk: Option<Walk>,
     /// The break after which it was, or is to be, sent again or given up.
     broke: Option<Failure>,
     times_sent: u32,
     reported: Option<Outcome>,
+    /// The server failed it, in time.
+    has_failed: bool,
+    /// It may have been carried out.
+    may_be_done: bool,
 }
 
 impl Call {
@@ -119,10 +128,19 @@ impl Call {
             limit,
             phase: Phase::New,
             ticket: None,
+            walk: None,
             broke: None,
             times_sent: 0,
             reported: None,
+            has_failed: false,
+            may_be_done: false,
         }
+    }
+
+    /// The same with a ticket of its own; `name` is what clients call the server, or its group.
+    #[must_use]
+    pub fn admitted(name: &str, errand: Errand, now: Now, limit: Millis, ticket: Ticket) -> Self {
+        Self { ticket: Some(ticket), ..Self::new(name, errand, now, limit) }
     }
 
     /// Asks the core, then the link.
@@ -146,6 +164,11 @@ impl Call {
         }
     }
 
+    /// Asks the link of the server that it was [admitted](Self::admitted) to.
+    pub fn go(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+        if self.phase == Phase::New { self.seek(link, now, notes) } else { Do::Nothing }
+    }
+
     /// The attempt it made or waited for led to a connection.
     pub fn connected(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
         match self.phase {
@@ -167,10 +190,11 @@ impl Call {
         notes: &mut Notes,
     ) -> Do {
         let Phase::Connecting { generation, .. } = self.phase else { return Do::Nothing };
+        self.has_failed = true;
         let retry_after = if link.claim(generation) {
             self.report(now, &failure.told(), notes)
         } else {
-            self.cancel(now)
+            self.pass(now, &failure.told())
         };
         let retry_after = retry_after.or(failure.retry_after);
         match self.verdict() {
@@ -184,6 +208,8 @@ impl Call {
         let Phase::Sent(_) = self.phase else { return Do::Nothing };
         match reply {
             Reply::Ended(kind) => {
+                self.may_be_done = true;
+                self.has_failed = kind == OutcomeKind::ServerError;
                 self.report(now, &Outcome::unanswered(kind), notes);
                 self.over(End::Answered)
             }
@@ -200,6 +226,7 @@ impl Call {
         notes: &mut Notes,
     ) -> Do {
         let Phase::Sent(generation) = self.phase else { return Do::Nothing };
+        self.may_be_done |= failure.delivery == Delivery::Maybe;
         if failure.ends_conversation() {
             link.lost(generation);
             if self.times_sent == 1 && !now.reached(self.deadline()) {
@@ -207,6 +234,7 @@ impl Call {
                 return self.seek(link, now, notes);
             }
         }
+        self.has_failed = true;
         let retry_after = self.report(now, &failure.told(), notes).or(failure.retry_after);
         self.unavailable(failure.cause, retry_after, self.code(failure.delivery))
     }
@@ -214,6 +242,7 @@ impl Call {
     /// Its time is over. Never followed by another try.
     pub fn timed_out(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
         let known = self.verdict();
+        self.may_be_done |= matches!(self.phase, Phase::Sent(_));
         let (is_blamed, delivery) = match self.phase {
             Phase::Sent(_) => (true, Delivery::Maybe),
             // Who leads speaks for all who wait.
@@ -247,6 +276,19 @@ impl Call {
             retry_after: broke.retry_after,
             code: self.code(broke.delivery),
         })
+    }
+
+    /// Whether, now that it is over, it may go on at another server.
+    #[must_use]
+    pub fn may_go_on(&self) -> bool {
+        let is_safe = self.errand != Errand::Once || !self.may_be_done;
+        self.phase == Phase::Over && self.has_failed && is_safe
+    }
+
+    /// The way on, once it is over.
+    #[must_use]
+    pub fn into_walk(self) -> Option<Walk> {
+        self.walk
     }
 
     /// When it must be over.
@@ -309,6 +351,7 @@ impl Call {
                 Do::Wait(generation)
             }
             Want::Closed => {
+                self.has_failed = true;
                 self.cancel(now);
                 let known = self.verdict().map(|it| self.over(End::Unavailable(it)));
                 known.unwrap_or_else(|| {
@@ -347,14 +390,25 @@ impl Call {
     }
 
     fn report(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Option<Millis> {
+        if outcome.kind == OutcomeKind::Cancelled {
+            // Nobody is to blame, and the call may go on elsewhere.
+            return self.pass(now, outcome);
+        }
         let ticket = self.ticket.take()?;
         self.reported = Some(*outcome);
-        ticket.report(now, outcome, notes)
+        let walk = self.walk.insert(ticket.report(now, outcome, notes));
+        walk.re_entry(now)
+    }
+
+    /// It came to nothing in this way, and the core hears nothing of it.
+    fn pass(&mut self, now: Now, outcome: &Outcome) -> Option<Millis> {
+        let ticket = self.ticket.take()?;
+        self.walk.insert(ticket.pass(now, outcome)).re_entry(now)
     }
 
     /// Gives the permit back without a word about the server.
     fn cancel(&mut self, now: Now) -> Option<Millis> {
-        self.ticket.take().and_then(|ticket| ticket.give_back(now))
+        self.pass(now, &Outcome::unanswered(OutcomeKind::Cancelled))
     }
 
     fn unavailable(&mut self, cause: Cause, retry_after: Option<Millis>, code: Code) -> Do {

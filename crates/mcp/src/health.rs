@@ -1,14 +1,16 @@
 //! The only door of MCP to the core: asking for a permit, and saying how it went.
 //!
 //! Every server is a backend `mcp:NAME` with a route of its own, so that a call walks the same
-//! plan as a model request: one candidate, no hop, no pin.
+//! plan as a model request: one candidate, no hop. A group of equivalent servers is a route too,
+//! with a tier for each member: the core chooses, and chooses again after a failure.
 //!
 //! Rules kept here:
 //! - No last resort: a server whose breaker lets nothing pass is not asked, because another
 //!   failure tells the client less than "circuit open" and a time to come back. A window or an
 //!   exclusion alone does not stop a call of a session that has the server; it stops a session
 //!   from opening with it ([`standing`]).
-//! - A ticket ends exactly once: reported, or dropped, which is the same as cancelled.
+//! - A ticket ends exactly once: reported, passed on, or dropped, which is the same as cancelled.
+//! - A group is as well as the best of its members.
 //! - What an answer means for health is one table ([`of_answer`]).
 //!
 //! Left to others: when to ask (`call.rs`), what a session makes of a standing (`session.rs`).
@@ -29,29 +31,33 @@ use tidegate_core::{
 
 use crate::cause::{Cause, Delivery};
 
+const PREFIX: &str = "mcp:";
+
 /// The id of a server's backend in the core.
 #[must_use]
 pub fn backend_id(server: &str) -> String {
-    format!("mcp:{server}")
+    format!("{PREFIX}{server}")
 }
 
-/// The name of a server's route in the core. The line feed keeps it apart from every route that a
-/// config file or a client can name.
+/// The name of the route of a server, or of a group, in the core. The line feed keeps it apart
+/// from every route that a config file or a client can name.
 #[must_use]
 pub fn route_name(server: &str) -> String {
     format!("mcp\n{server}")
 }
 
-/// The route of a server whose backend has this index in the core's settings.
+/// The route of a server, or of a group, whose members have these indexes in the core's settings:
+/// a tier for each, in the order in which they are preferred.
 #[must_use]
-pub fn route(server: &str, backend: usize) -> RouteSettings {
+pub fn route(server: &str, members: &[usize]) -> RouteSettings {
+    let tier = |&backend| vec![MemberSettings { backend, weight: 1, standing: Membership::Active }];
     RouteSettings {
         name: route_name(server),
-        tiers: vec![vec![MemberSettings { backend, weight: 1, standing: Membership::Active }]],
+        tiers: members.iter().map(tier).collect(),
         affinity_ttl: Millis::ZERO,
         // Every call says itself how long it may take.
         deadline: Millis(u64::MAX),
-        max_hops: 0,
+        max_hops: members.len().saturating_sub(1).try_into().unwrap_or(u32::MAX),
         ..RouteSettings::default()
     }
 }
@@ -135,27 +141,87 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Says how it went. Gives the time after which asking again makes sense, if something stands
-    /// against the server now.
-    pub fn report(self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Option<Millis> {
+    /// Says how it went.
+    pub fn report(self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Walk {
         let Self { mut plan, permit } = self;
         plan.report(now, permit, outcome, notes);
-        plan.re_entry(now).map(|moment| moment.since(now))
+        Walk { plan }
     }
 
-    /// Gives it back without a word about the server, as dropping does; gives what
-    /// [`Ticket::report`] gives.
+    /// Gives it back without a word about the server, though it came to nothing in this way: who
+    /// shares a failure that another has reported, or met one that is not the server's.
     #[must_use]
-    pub fn give_back(self, now: Now) -> Option<Millis> {
-        let Self { plan, permit } = self;
-        drop(permit);
-        plan.re_entry(now).map(|moment| moment.since(now))
+    pub fn pass(self, now: Now, outcome: &Outcome) -> Walk {
+        let Self { mut plan, permit } = self;
+        plan.pass(now, permit, outcome);
+        Walk { plan }
+    }
+
+    /// The server that may be asked, by its own name.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        let id = &**self.permit.backend().id();
+        id.strip_prefix(PREFIX).unwrap_or(id)
     }
 
     /// Whether a half-open breaker admitted it.
     #[must_use]
     pub fn is_trial(&self) -> bool {
         self.permit.is_trial()
+    }
+
+    /// The plan behind it, for whoever records decisions.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// The way of one call through the members of a group, between two attempts.
+#[derive(Debug)]
+pub struct Walk {
+    plan: Plan,
+}
+
+impl Walk {
+    /// Begins the way of a call that may take `within` in all; `stays_at` is the member that holds
+    /// the state of its session. `None` if the core does not know the server or group.
+    #[must_use]
+    pub fn begin(
+        core: &Core,
+        server: &str,
+        stays_at: Option<&str>,
+        now: Now,
+        within: Millis,
+    ) -> Option<Self> {
+        let route = core.route(&route_name(server))?;
+        let stays_at = stays_at.map(backend_id);
+        let ask = Ask { within: Some(within), stays_at: stays_at.as_deref(), ..Ask::default() };
+        Some(Self { plan: core.begin(route, now, &ask) })
+    }
+
+    /// Asks the core which member may be asked now.
+    pub fn next(mut self, now: Now, draw: u64, notes: &mut Notes) -> Admission {
+        let within = self.plan.deadline().since(self.plan.began());
+        match self.plan.next(now, draw, notes) {
+            Step::Attempt(permit) if !permit.is_last_resort() => {
+                Admission::Go(Ticket { plan: self.plan, permit })
+            }
+            Step::Attempt(_) => {
+                Admission::Refused { cause: Cause::CircuitOpen, retry_after: self.re_entry(now) }
+            }
+            Step::Finish(finish) => {
+                let is_late = finish.end == End::Deadline;
+                let cause = if is_late { Cause::TimedOut(within) } else { Cause::SwitchedOff };
+                Admission::Refused { cause, retry_after: self.re_entry(now) }
+            }
+        }
+    }
+
+    /// How long until asking again makes sense, if something stands against every member now.
+    #[must_use]
+    pub fn re_entry(&self, now: Now) -> Option<Millis> {
+        self.plan.re_entry(now).filter(|at| *at != Now::NEVER).map(|moment| moment.since(now))
     }
 
     /// The plan behind it, for whoever records decisions.
@@ -174,22 +240,9 @@ pub fn admit(
     within: Millis,
     notes: &mut Notes,
 ) -> Admission {
-    let Some(route) = core.route(&route_name(server)) else {
-        return Admission::Refused { cause: Cause::Closing, retry_after: None };
-    };
-    let ask = Ask { within: Some(within), ..Ask::default() };
-    let mut plan = core.begin(route, now, &ask);
-    match plan.next(now, draw, notes) {
-        Step::Attempt(permit) if !permit.is_last_resort() => Admission::Go(Ticket { plan, permit }),
-        Step::Attempt(_) => {
-            let retry_after = plan.re_entry(now).map(|moment| moment.since(now));
-            Admission::Refused { cause: Cause::CircuitOpen, retry_after }
-        }
-        Step::Finish(finish) => {
-            let is_late = finish.end == End::Deadline;
-            let cause = if is_late { Cause::TimedOut(within) } else { Cause::SwitchedOff };
-            Admission::Refused { cause, retry_after: None }
-        }
+    match Walk::begin(core, server, None, now, within) {
+        Some(walk) => walk.next(now, draw, notes),
+        None => Admission::Refused { cause: Cause::Closing, retry_after: None },
     }
 }
 
@@ -211,10 +264,31 @@ pub enum Standing {
     Unhealthy(Cause, Option<Millis>),
 }
 
-/// The standing of a server. One that the core does not know is on its way out.
+impl Standing {
+    /// How far it is from healthy; of two that are out, the one that returns first is better.
+    const fn badness(self) -> (u8, u64) {
+        match self {
+            Self::Healthy => (0, 0),
+            Self::HalfOpenFree => (1, 0),
+            Self::SlotTaken => (2, 0),
+            Self::Unhealthy(_, Some(span)) => (3, span.0),
+            Self::Unhealthy(_, None) => (4, 0),
+        }
+    }
+}
+
+/// The standing of a server, or of a group: that of its best member, the first of equals. One
+/// that the core does not know is on its way out.
 #[must_use]
 pub fn standing(core: &Core, server: &str, now: Now) -> Standing {
-    let Some((state, obstacles)) = core.standing(now, &backend_id(server)) else {
+    let closing = Standing::Unhealthy(Cause::Closing, None);
+    let Some(route) = core.route(&route_name(server)) else { return closing };
+    let members = route.members().map(|id| standing_of(core, id, now));
+    members.min_by_key(|it| it.badness()).unwrap_or(closing)
+}
+
+fn standing_of(core: &Core, backend: &str, now: Now) -> Standing {
+    let Some((state, obstacles)) = core.standing(now, backend) else {
         return Standing::Unhealthy(Cause::Closing, None);
     };
     // The worst first: what the core would name as the reason.

@@ -10,7 +10,8 @@
 //!   union of it.
 //! - [`session`]: which servers one client session sees.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
-//! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay.
+//! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay; [`tour`]:
+//!   the same call at one of several equivalent servers after another.
 //! - [`search`]: which of thousands of tools fits a request.
 //! - [`keepalive`], [`supervisor`]: idle connections; child processes that crash.
 
@@ -27,3 +28,4 @@ pub mod raw;
 pub mod search;
 pub mod session;
 pub mod supervisor;
+pub mod tour;

@@ -113,7 +113,7 @@ fn add_server_routes(config: &mut Config) {
     for name in file.mcp.servers.keys() {
         let id = health::backend_id(name);
         if let Some(index) = settings.backends.iter().position(|it| it.id == id) {
-            settings.routes.push(health::route(name, index));
+            settings.routes.push(health::route(name, &[index]));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Affinity: when a pin is set, honoured, kept, moved, and when it ends.
 
-use tidegate_core::{choice::PinUse, plan::Ask, settings::PinMode, time::Millis};
+use tidegate_core::{
+    choice::PinUse, outcome::OutcomeKind, plan::Ask, settings::PinMode, time::Millis,
+};
 
-use crate::bed::{Bed, Told, come_back, ok, status};
+use crate::bed::{Bed, Told, come_back, ok, refused, status};
 
 const TTL: u64 = 30 * 60_000;
 
@@ -258,4 +260,33 @@ fn the_table_is_bounded_and_sweeping_drops_what_expired() {
     assert!(bed.core.pin_count() <= 128);
     bed.core.sweep(bed.now.after(Millis(TTL + 1)));
     assert_eq!(bed.core.pin_count(), 0);
+}
+
+#[test]
+fn a_conversation_stays_where_its_state_is_while_nothing_stands_against_that_target() {
+    let mut bed = Bed::of(&["a", "b"]);
+    let stays = Ask { stays_at: Some("b"), ..Ask::default() };
+    let told = bed.request_as(&stays, |_| ok());
+    assert_eq!((told.visited.join(" "), pin_use(&told)), ("b".to_owned(), PinUse::Honoured));
+    bed.wait(10 * 60 * 60_000);
+    assert_eq!(bed.request_as(&stays, |_| ok()).visited, ["b"], "no time ends it");
+    assert_eq!(bed.core.pin_count(), 0, "no table keeps it");
+    bed.trip("b");
+    let told = bed.request_as(&stays, |_| ok());
+    assert_eq!((told.visited.join(" "), pin_use(&told)), ("a".to_owned(), PinUse::Declined));
+}
+
+#[test]
+fn an_attempt_that_was_passed_says_nothing_about_its_target_and_the_request_goes_on() {
+    let mut bed = Bed::of(&["a", "b"]);
+    let mut plan = bed.begin("main", &Ask::default());
+    let permit = bed.next_permit(&mut plan);
+    plan.pass(bed.now, permit, &refused());
+    let permit = bed.next_permit(&mut plan);
+    assert_eq!(bed.name(&permit), "b");
+    plan.report(bed.now, permit, &ok(), &mut bed.notes);
+    let backends = bed.core.snapshot(bed.now).backends;
+    assert!(backends.iter().all(|it| (it.consecutive_failures, it.in_flight) == (0, 0)));
+    let outcomes: Vec<_> = plan.attempts().iter().filter_map(|it| Some(it.outcome?.kind)).collect();
+    assert_eq!(outcomes, [OutcomeKind::Transport, OutcomeKind::Success]);
 }

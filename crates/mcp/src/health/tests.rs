@@ -4,6 +4,9 @@
 use super::*;
 use tidegate_core::settings::{Abilities, BackendSettings, HealthSettings, Settings};
 
+/// The group of all servers of [`core_of`].
+pub(crate) const GROUP: &str = "all";
+
 /// A core of these servers: two failures open a breaker for 30 s, one trial closes it.
 pub(crate) fn core_of(servers: &[&str]) -> Core {
     let health =
@@ -18,7 +21,9 @@ pub(crate) fn core_of(servers: &[&str]) -> Core {
         answer_within: Millis::seconds(65),
         abilities: Abilities::default(),
     });
-    let routes = servers.iter().enumerate().map(|(index, server)| route(server, index));
+    let alone = servers.iter().enumerate().map(|(index, server)| route(server, &[index]));
+    let members: Vec<usize> = (0..servers.len()).collect();
+    let routes = alone.chain([route(GROUP, &members)]);
     let settings =
         Settings { backends: backends.collect(), routes: routes.collect(), ..Settings::default() };
     Core::new(&settings, 0)
@@ -40,7 +45,8 @@ fn refused(core: &Core, now: u64) -> (Cause, Option<Millis>) {
 
 fn report(core: &Core, now: u64, kind: OutcomeKind) -> Option<Millis> {
     let outcome = Outcome::unanswered(kind);
-    ticket(core, now).report(Now(now), &outcome, &mut Notes::default())
+    let walk = ticket(core, now).report(Now(now), &outcome, &mut Notes::default());
+    walk.re_entry(Now(now))
 }
 
 /// A core whose server `a` is open from 0 to 30 s.
@@ -114,6 +120,19 @@ fn a_server_the_core_does_not_know_is_closing() {
     let core = core_of(&["b"]);
     assert_eq!(refused(&core, 0), (Cause::Closing, None));
     assert_eq!(standing(&core, "a", Now(0)), Standing::Unhealthy(Cause::Closing, None));
+}
+
+#[test]
+fn a_group_is_as_well_as_its_best_member() {
+    let core = core_of(&["a", "b"]);
+    let charge = |server: &str, now: u64| charge(&core, server, Now(now), &mut Notes::default());
+    assert_eq!(standing(&core, GROUP, Now(0)), Standing::Healthy);
+    (0..2).for_each(|_| charge("a", 0));
+    assert_eq!(standing(&core, GROUP, Now(0)), Standing::Healthy);
+    (0..2).for_each(|_| charge("b", 5000));
+    let first_back = Standing::Unhealthy(Cause::CircuitOpen, Some(Millis(24_000)));
+    assert_eq!(standing(&core, GROUP, Now(6000)), first_back);
+    assert_eq!(standing(&core, GROUP, Now(30_000)), Standing::HalfOpenFree);
 }
 
 #[test]

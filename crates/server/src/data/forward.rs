@@ -76,6 +76,7 @@ pub(crate) async fn forward(
         // Told of content only at the commit, the core has to wait for it as for a whole answer.
         is_stream: head.is_stream && !hold.is_on(),
         within: inbound.within(),
+        stays_at: None,
     };
     let whose = Whose {
         request_id: inbound.id.clone(),

@@ -313,7 +313,7 @@ fn settings(scenario: &Mcp, servers: &[Server]) -> Settings {
     let within = Millis(scenario.waits.unknown.0.saturating_add(scenario.waits.child.0));
     Settings {
         backends: servers.iter().map(|it| backend(&it.plan, within)).collect(),
-        routes: (0..).zip(servers).map(|(at, it)| health::route(&it.plan.name, at)).collect(),
+        routes: (0..).zip(servers).map(|(at, it)| health::route(&it.plan.name, &[at])).collect(),
         ..Settings::default()
     }
 }

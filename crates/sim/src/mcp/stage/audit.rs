@@ -31,7 +31,7 @@ impl Books {
     pub(super) fn new(plan: &ServerPlan) -> Self {
         let settings = Settings {
             backends: vec![backend(plan, Millis::ZERO)],
-            routes: vec![health::route(&plan.name, 0)],
+            routes: vec![health::route(&plan.name, &[0])],
             ..Settings::default()
         };
         Self(Auditor::new(&settings, 0))
