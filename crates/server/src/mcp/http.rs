@@ -9,17 +9,19 @@
 //! - `call`: one request and its answer. `notices`: what gets no answer. `listening`: the GET.
 //! - `reading`: bodies, events, messages. `failure`: what a refusal means.
 //!
+//! The transport before this one (`super::sse`) uses most of these.
+//!
 //! Left to others: what messages mean, deadlines and replay (the link), health (the core).
 
-mod call;
-mod conversation;
-mod failure;
+pub(crate) mod call;
+pub(crate) mod conversation;
+pub(crate) mod failure;
 mod listening;
-mod notices;
+pub(crate) mod notices;
 mod place;
-mod reading;
+pub(crate) mod reading;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::rc::Rc;
 use std::time::Duration;

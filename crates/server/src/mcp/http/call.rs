@@ -43,14 +43,14 @@ const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the head of an answer announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Json,
     Events,
     Other,
 }
 
 /// What an answer's body is, if it can be read as it comes.
-pub(super) fn kind_of(headers: &HeaderMap) -> Kind {
+pub(crate) fn kind_of(headers: &HeaderMap) -> Kind {
     let encoding = headers.get(header::CONTENT_ENCODING).map(|it| it.as_bytes());
     if encoding.is_some_and(|it| !it.is_empty() && !it.eq_ignore_ascii_case(b"identity")) {
         return Kind::Other;
@@ -176,7 +176,7 @@ async fn tell_all(talk: &Conversation, call: u64, bytes: Bytes) -> Result<bool, 
 }
 
 /// A refused request. A caller's fault that is told as an answer is one.
-async fn refused(
+pub(crate) async fn refused(
     talk: &Conversation,
     call: u64,
     head: &response::Parts,
@@ -195,7 +195,7 @@ async fn refused(
 }
 
 /// What an answer that is no success means, and its body or nothing.
-pub(super) async fn refusal(
+pub(crate) async fn refusal(
     talk: &Conversation,
     head: &response::Parts,
     mut body: Arriving,
@@ -214,7 +214,7 @@ pub(super) async fn refusal(
 }
 
 /// Reads the rest of an answer that nobody is interested in, so that its connection can be kept.
-pub(super) async fn discard(talk: &Conversation, response: Response<Arriving>) {
+pub(crate) async fn discard(talk: &Conversation, response: Response<Arriving>) {
     // A stream may stay open, and a connection is not worth that.
     if kind_of(response.headers()) == Kind::Events {
         return;

@@ -10,13 +10,13 @@
 //!   meanwhile are refused unsent.
 //! - `Closed` is the last event, and comes once.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::cause::{Cause, Delivery};
 use tokio::sync::{Notify, mpsc};
@@ -47,7 +47,7 @@ enum Stage {
 
 /// Which connections a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// The kept ones of calls.
     Calls,
     /// One for a stream that stays open.
@@ -56,13 +56,15 @@ pub(super) enum Line {
 
 /// What the tasks of one conversation share.
 #[derive(Debug)]
-pub(super) struct Conversation {
-    pub(super) place: Rc<HttpPlace>,
+pub(crate) struct Conversation {
+    pub(crate) place: Rc<HttpPlace>,
     pub(super) pool: Rc<Pool>,
     pub(super) clock: Clock,
     connect_timeout: Millis,
     events: mpsc::Sender<Event>,
     session: RefCell<Option<HeaderValue>>,
+    /// Where messages go, if not to the configured url: that address is a session too.
+    endpoint: OnceCell<Uri>,
     version: RefCell<Option<HeaderValue>>,
     stage: Cell<Stage>,
     calls: RefCell<BTreeMap<u64, Owned>>,
@@ -74,7 +76,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(
+    pub(crate) fn new(
         place: Rc<HttpPlace>,
         pool: Rc<Pool>,
         clock: Clock,
@@ -88,6 +90,7 @@ impl Conversation {
             connect_timeout,
             events,
             session: RefCell::default(),
+            endpoint: OnceCell::new(),
             version: RefCell::default(),
             stage: Cell::new(Stage::Open),
             calls: RefCell::default(),
@@ -98,30 +101,30 @@ impl Conversation {
     }
 
     /// Tells the link something; waits while it is behind.
-    pub(super) async fn tell(&self, event: Event) {
+    pub(crate) async fn tell(&self, event: Event) {
         // Nobody listens: the transport is about to be dropped.
         drop(self.events.send(event).await);
     }
 
     /// Adds a call under way.
-    pub(super) fn add_call(&self, call: u64, task: Owned) {
+    pub(crate) fn add_call(&self, call: u64, task: Owned) {
         self.calls.borrow_mut().insert(call, task);
     }
 
     /// Adds a task that ends with the conversation.
-    pub(super) fn add_task(&self, task: Owned) {
+    pub(crate) fn add_task(&self, task: Owned) {
         self.others.borrow_mut().push(task);
     }
 
     /// Drops a call under way.
-    pub(super) fn forget(&self, call: u64) {
+    pub(crate) fn forget(&self, call: u64) {
         let task = self.calls.borrow_mut().remove(&call);
         drop(task);
         self.call_ended.notify_one();
     }
 
     /// A call's own task says how it ended.
-    pub(super) async fn call_ended(self: &Rc<Self>, call: u64, ended: Result<(), Failure>) {
+    pub(crate) async fn call_ended(self: &Rc<Self>, call: u64, ended: Result<(), Failure>) {
         if let Err(failure) = ended {
             if failure.is_session_loss {
                 self.lose(failure);
@@ -135,7 +138,7 @@ impl Conversation {
     }
 
     /// Why nothing can be sent any more, as the failure of a request that was not.
-    pub(super) fn refusal(&self) -> Option<Failure> {
+    pub(crate) fn refusal(&self) -> Option<Failure> {
         match self.stage.get() {
             Stage::Open => None,
             Stage::Lost(failure) => Some(Failure { delivery: Delivery::Not, ..failure }),
@@ -145,12 +148,12 @@ impl Conversation {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.stage.get() == Stage::Over
     }
 
     /// The conversation cannot go on; only the first reason counts.
-    pub(super) fn lose(self: &Rc<Self>, failure: Failure) {
+    pub(crate) fn lose(self: &Rc<Self>, failure: Failure) {
         if self.stage.get() != Stage::Open {
             return;
         }
@@ -179,19 +182,24 @@ impl Conversation {
     }
 
     /// Ends every task.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.stop();
         drop(self.closing.take());
     }
 
     /// The protocol version was agreed on.
-    pub(super) fn agree(&self, version: &str) {
+    pub(crate) fn agree(&self, version: &str) {
         // One that cannot stand in a header is none that we offered.
         *self.version.borrow_mut() = HeaderValue::try_from(version).ok();
     }
 
-    pub(super) fn has_session(&self) -> bool {
-        self.session.borrow().is_some()
+    pub(crate) fn has_session(&self) -> bool {
+        self.session.borrow().is_some() || self.endpoint.get().is_some()
+    }
+
+    /// From here on messages go to this path and query of the server's. Said once.
+    pub(crate) fn post_to(&self, endpoint: Uri) {
+        drop(self.endpoint.set(endpoint));
     }
 
     /// Notes the session that the answer to `initialize` opens. Later ones change nothing.
@@ -207,14 +215,18 @@ impl Conversation {
     }
 
     /// A request of this session.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         method: Method,
         body: Bytes,
         after: Option<&HeaderValue>,
     ) -> Request<Pieces> {
         let pieces = Pieces::new([body, Bytes::new(), Bytes::new()]);
+        let endpoint = self.endpoint.get().filter(|_| method == Method::POST);
         let mut request = self.place.request(method, pieces);
+        if let Some(endpoint) = endpoint {
+            *request.uri_mut() = endpoint.clone();
+        }
         let headers = request.headers_mut();
         let session = self.session.borrow().clone();
         let version = self.version.borrow().clone();
@@ -229,7 +241,7 @@ impl Conversation {
 
     /// Sends a request and waits for the response head. What certainly was not sent on a kept
     /// connection goes out on a new one.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         line: Line,
         build: impl Fn() -> Request<Pieces>,

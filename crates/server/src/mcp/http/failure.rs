@@ -42,17 +42,17 @@ const GONE: &[&str] = &[
 ];
 
 /// A failure without an HTTP answer to go by.
-pub(super) const fn plain(cause: Cause, delivery: Delivery, outcome: OutcomeKind) -> Failure {
+pub(crate) const fn plain(cause: Cause, delivery: Delivery, outcome: OutcomeKind) -> Failure {
     Failure { cause, delivery, outcome, status: None, retry_after: None, is_session_loss: false }
 }
 
 /// The connection broke with the request under way.
-pub(super) const fn broken() -> Failure {
+pub(crate) const fn broken() -> Failure {
     plain(Cause::ConnectionBroken, Delivery::Maybe, OutcomeKind::Transport)
 }
 
 /// What came is not MCP.
-pub(super) const fn malformed() -> Failure {
+pub(crate) const fn malformed() -> Failure {
     plain(Cause::Malformed, Delivery::Maybe, OutcomeKind::Transport)
 }
 

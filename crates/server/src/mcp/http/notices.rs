@@ -32,7 +32,7 @@ const ORDER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The sending end of the queue.
 #[derive(Debug)]
-pub(super) struct Notices {
+pub(crate) struct Notices {
     queue: mpsc::Sender<Bytes>,
     queued: Cell<u64>,
     taken: watch::Receiver<u64>,
@@ -40,27 +40,27 @@ pub(super) struct Notices {
 
 /// The other end.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     queue: mpsc::Receiver<Bytes>,
     taken: watch::Sender<u64>,
 }
 
 /// Those notices that something has to come after.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(crate) struct Before {
     number: u64,
     taken: watch::Receiver<u64>,
 }
 
 impl Notices {
-    pub(super) fn new() -> (Self, Queue) {
+    pub(crate) fn new() -> (Self, Queue) {
         let (queue, queued) = mpsc::channel(NOTICES_AHEAD);
         let (taken, seen) = watch::channel(0);
         (Self { queue, queued: Cell::new(0), taken: seen }, Queue { queue: queued, taken })
     }
 
     /// Puts a notice into the queue.
-    pub(super) fn send(&self, talk: &Rc<Conversation>, message: Bytes) {
+    pub(crate) fn send(&self, talk: &Rc<Conversation>, message: Bytes) {
         if self.queue.try_send(message).is_ok() {
             self.queued.set(self.queued.get() + 1);
             return;
@@ -70,7 +70,7 @@ impl Notices {
     }
 
     /// All that were sent so far.
-    pub(super) fn so_far(&self) -> Before {
+    pub(crate) fn so_far(&self) -> Before {
         Before { number: self.queued.get(), taken: self.taken.clone() }
     }
 
@@ -82,7 +82,7 @@ impl Notices {
 
 impl Before {
     /// Waits until they were taken, for a while.
-    pub(super) async fn were_taken(mut self) {
+    pub(crate) async fn were_taken(mut self) {
         let number = self.number;
         let taken = self.taken.wait_for(|&taken| taken >= number);
         // Late or never: the order was a courtesy.
@@ -91,7 +91,7 @@ impl Before {
 }
 
 /// Sends what comes into the queue.
-pub(super) async fn run(talk: Rc<Conversation>, mut queue: Queue) {
+pub(crate) async fn run(talk: Rc<Conversation>, mut queue: Queue) {
     while let Some(message) = queue.queue.recv().await {
         if timeout(NOTICE_WITHIN, send(&talk, message)).await.is_err() {
             tracing::debug!("an mcp server did not take a notice in time");

@@ -111,6 +111,27 @@ impl HttpPlace {
         })
     }
 
+    /// Path and query of the configured url.
+    pub(crate) fn target(&self) -> &Uri {
+        &self.target
+    }
+
+    /// `http` or `https`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.place.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Whether a url has the scheme, host and port of the configured one.
+    pub(crate) fn is_origin_of(&self, url: &Uri) -> bool {
+        let default_port = if self.place.tls.is_some() { 443 } else { 80 };
+        let same = |text: Option<&str>, ours: &str| {
+            text.is_some_and(|text| text.eq_ignore_ascii_case(ours))
+        };
+        same(url.scheme_str(), self.scheme())
+            && same(url.host(), &self.place.host)
+            && url.port_u16().unwrap_or(default_port) == self.place.port
+    }
+
     /// A request without the headers of a session.
     pub(super) fn request(&self, method: Method, body: Pieces) -> Request<Pieces> {
         let mut request = Request::new(body);

@@ -3,8 +3,8 @@
 //! Rules kept here:
 //! - Everything is bounded by [`MESSAGE_MAX`]; an announced length is believed before anything is
 //!   read.
-//! - Of an event only `data`, `id` and `retry` matter; an event of another name than `message` is
-//!   none of ours, one without data only brings an id.
+//! - Of an event only `data`, `id` and `retry` matter; an event of another name than the one asked
+//!   for (mostly `message`) is none of ours, one without data only brings an id.
 //! - Of a message only its id is looked at, to know the answer to a request. A batch, which one
 //!   protocol version has, is taken apart.
 
@@ -27,6 +27,8 @@ use crate::{
 
 /// What an event may have around its data: field names, an id, line ends.
 const EVENT_MAX: usize = MESSAGE_MAX + 64 * 1024;
+/// The name of an event that says none.
+const MESSAGE: &[u8] = b"message";
 /// The longest id of an event that is sent back; a header cannot be much longer.
 const EVENT_ID_MAX: usize = 4 * 1024;
 
@@ -58,34 +60,39 @@ pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Fail
 
 /// A stream of events as the messages in it.
 #[derive(Debug)]
-pub(super) struct EventStream {
+pub(crate) struct EventStream {
     body: Arriving,
     splitter: Splitter,
-    pub(super) resume: Resume,
+    pub(crate) resume: Resume,
     /// How many events have come, those without a message too.
-    pub(super) events: u64,
+    pub(crate) events: u64,
 }
 
 /// Where a stream can be taken up again, and when.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resume {
+pub(crate) struct Resume {
     /// The last event's id.
-    pub(super) after: Option<HeaderValue>,
+    pub(crate) after: Option<HeaderValue>,
     /// How long the server asks to wait before.
-    pub(super) wait: Option<Millis>,
+    pub(crate) wait: Option<Millis>,
 }
 
 impl EventStream {
     /// The stream in a body; `resume` is what earlier parts of it said.
-    pub(super) fn new(body: Arriving, resume: Resume) -> Self {
+    pub(crate) fn new(body: Arriving, resume: Resume) -> Self {
         Self { body, splitter: Splitter::new(EVENT_MAX), resume, events: 0 }
     }
 
     /// The next message, or the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        self.next_of(MESSAGE).await
+    }
+
+    /// The data of the next event of this name, or the end; others are passed over.
+    pub(crate) async fn next_of(&mut self, name: &[u8]) -> Result<Option<Bytes>, Failure> {
         loop {
             while let Some(frame) = self.splitter.next().map_err(|_| failure::too_large())? {
-                let data = see(&frame, &mut self.resume, &mut self.events);
+                let data = see(&frame, name, &mut self.resume, &mut self.events);
                 self.splitter.take_run();
                 if data.is_some() {
                     return Ok(data);
@@ -103,7 +110,8 @@ impl EventStream {
                     // that the line may end with half of a CRLF.
                     let last = self.splitter.finish();
                     let last = last.filter(|frame| frame.extent == Extent::Whole);
-                    return Ok(last.and_then(|it| see(&it, &mut self.resume, &mut self.events)));
+                    let (resume, events) = (&mut self.resume, &mut self.events);
+                    return Ok(last.and_then(|it| see(&it, name, resume, events)));
                 }
             }
         }
@@ -115,8 +123,8 @@ impl EventStream {
     }
 }
 
-/// What an event carries; its id and `retry` are noted.
-fn see(frame: &Frame<'_>, resume: &mut Resume, events: &mut u64) -> Option<Bytes> {
+/// What an event of this name carries; the id and `retry` of any are noted.
+fn see(frame: &Frame<'_>, name: &[u8], resume: &mut Resume, events: &mut u64) -> Option<Bytes> {
     let mut is_event = frame.data().is_some();
     for line in frame.raw.split(|&byte| byte == b'\n' || byte == b'\r') {
         if let Some(id) = field(line, b"id") {
@@ -129,8 +137,8 @@ fn see(frame: &Frame<'_>, resume: &mut Resume, events: &mut u64) -> Option<Bytes
         }
     }
     *events += u64::from(is_event);
-    let is_message = frame.name.is_none_or(|name| name == b"message");
-    let data = frame.data().filter(|data| is_message && !data.is_empty())?;
+    let is_wanted = frame.name.unwrap_or(MESSAGE) == name;
+    let data = frame.data().filter(|data| is_wanted && !data.is_empty())?;
     Some(Bytes::copy_from_slice(&data))
 }
 
@@ -152,15 +160,20 @@ struct Head {
     method: Option<IgnoredAny>,
 }
 
-/// Whether a message is the answer to this request.
-pub(super) fn is_answer(message: &[u8], call: u64) -> Result<bool, Failure> {
+/// The request of ours that a message answers, if it is an answer to one.
+pub(crate) fn answered(message: &[u8]) -> Result<Option<u64>, Failure> {
     let text = std::str::from_utf8(message).map_err(|_| failure::malformed())?;
     let head: Head = serde_json::from_str(text).map_err(|_| failure::malformed())?;
-    Ok(head.method.is_none() && head.id.and_then(|id| id.as_u64()) == Some(call))
+    Ok(head.id.filter(|_| head.method.is_none()).and_then(|id| id.as_u64()))
+}
+
+/// Whether a message is the answer to this request.
+pub(super) fn is_answer(message: &[u8], call: u64) -> Result<bool, Failure> {
+    Ok(answered(message)? == Some(call))
 }
 
 /// The messages in what came as one: a batch has several.
-pub(super) fn messages(bytes: Bytes) -> Result<Vec<Bytes>, Failure> {
+pub(crate) fn messages(bytes: Bytes) -> Result<Vec<Bytes>, Failure> {
     if bytes.trim_ascii_start().first() != Some(&b'[') {
         return Ok(vec![bytes]);
     }
@@ -170,5 +183,5 @@ pub(super) fn messages(bytes: Bytes) -> Result<Vec<Bytes>, Failure> {
 
 /// Whether these bytes are one message.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
-    is_answer(bytes, 0).is_ok()
+    answered(bytes).is_ok()
 }

@@ -1,7 +1,7 @@
 //! Conversations with small servers that follow a script, over real sockets.
 
 mod answers;
-mod bed;
+pub(crate) mod bed;
 mod lifetimes;
 mod refusals;
 mod sessions;

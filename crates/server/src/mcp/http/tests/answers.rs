@@ -17,7 +17,7 @@ fn an_answer_in_json_is_told_as_it_came() {
         talk.request(7, "tools/list");
         assert_eq!(talk.message().await, (result(7), Some(7)));
         let seen = server.all(|_| true).remove(0);
-        assert_eq!(seen.method, Method::POST);
+        assert_eq!((seen.method.clone(), seen.target.as_str()), (Method::POST, "/mcp?a=b"));
         assert_eq!(seen.header("accept"), Some("application/json, text/event-stream"));
         assert_eq!(seen.header("content-type"), Some("application/json"));
         assert_eq!(seen.header("mcp-session-id"), None);

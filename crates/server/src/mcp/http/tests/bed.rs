@@ -36,12 +36,12 @@ use crate::{
 };
 
 /// Runs a test on a thread's own runtime; one that hangs fails.
-pub(super) fn local(test: impl Future<Output = ()>) {
+pub(crate) fn local(test: impl Future<Output = ()>) {
     run(false, test);
 }
 
 /// The same with a clock that jumps to the next moment something waits for.
-pub(super) fn local_paused(test: impl Future<Output = ()>) {
+pub(crate) fn local_paused(test: impl Future<Output = ()>) {
     run(true, test);
 }
 
@@ -53,7 +53,7 @@ fn run(is_paused: bool, test: impl Future<Output = ()>) {
 }
 
 /// A piece of a body.
-pub(super) enum Piece {
+pub(crate) enum Piece {
     Say(String),
     /// Wait for a word from the test.
     Wait(Rc<Notify>),
@@ -66,7 +66,7 @@ pub(super) enum Piece {
 }
 
 /// What the script answers.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Answer {
         status: u16,
         headers: Vec<(&'static str, String)>,
@@ -78,21 +78,21 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn status(status: u16, body: &str) -> Self {
+    pub(crate) fn status(status: u16, body: &str) -> Self {
         let body = vec![Piece::Say(body.to_owned())];
         Self::Answer { status, headers: vec![("content-type", "application/json".into())], body }
     }
 
-    pub(super) fn json(body: &Value) -> Self {
+    pub(crate) fn json(body: &Value) -> Self {
         Self::status(200, &body.to_string())
     }
 
-    pub(super) fn events(body: Vec<Piece>) -> Self {
+    pub(crate) fn events(body: Vec<Piece>) -> Self {
         let headers = vec![("content-type", "text/event-stream; charset=utf-8".into())];
         Self::Answer { status: 200, headers, body }
     }
 
-    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
         if let Self::Answer { headers, .. } = &mut self {
             headers.retain(|(known, _)| *known != name);
             headers.push((name, value.to_owned()));
@@ -102,38 +102,40 @@ impl Reply {
 }
 
 /// A message as an event.
-pub(super) fn event(message: &Value) -> Piece {
+pub(crate) fn event(message: &Value) -> Piece {
     Piece::Say(format!("event: message\ndata: {message}\n\n"))
 }
 
 /// The answer to a request.
-pub(super) fn result(id: u64) -> Value {
+pub(crate) fn result(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {"n": id}})
 }
 
 /// A notification of the server's.
-pub(super) fn note(number: u64) -> Value {
+pub(crate) fn note(number: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"number": number}})
 }
 
 /// A request as the server saw it.
 #[derive(Clone)]
-pub(super) struct Seen {
-    pub(super) method: Method,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Value,
+pub(crate) struct Seen {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
 }
 
 impl Seen {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("text"))
     }
 
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.body["id"].as_u64().unwrap_or_default()
     }
 
-    pub(super) fn is(&self, method: &str) -> bool {
+    pub(crate) fn is(&self, method: &str) -> bool {
         self.body["method"] == method
     }
 }
@@ -141,17 +143,17 @@ impl Seen {
 type Script = dyn Fn(&Seen) -> Reply;
 
 /// The server.
-pub(super) struct Server {
+pub(crate) struct Server {
     script: Box<Script>,
-    pub(super) seen: RefCell<Vec<Seen>>,
-    pub(super) accepted: Cell<usize>,
-    pub(super) open: Cell<usize>,
+    pub(crate) seen: RefCell<Vec<Seen>>,
+    pub(crate) accepted: Cell<usize>,
+    pub(crate) open: Cell<usize>,
     changed: Notify,
     port: u16,
 }
 
 impl Server {
-    pub(super) async fn start(script: impl Fn(&Seen) -> Reply + 'static) -> Rc<Self> {
+    pub(crate) async fn start(script: impl Fn(&Seen) -> Reply + 'static) -> Rc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback binds");
         let server = Rc::new(Self {
             script: Box::new(script),
@@ -181,7 +183,7 @@ impl Server {
     }
 
     /// Waits until something is so.
-    pub(super) async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) async fn until(&self, is_so: impl Fn(&Self) -> bool) {
         loop {
             let changed = self.changed.notified();
             if is_so(self) {
@@ -192,17 +194,17 @@ impl Server {
     }
 
     /// How many requests of this kind came.
-    pub(super) fn count(&self, of: impl Fn(&Seen) -> bool) -> usize {
+    pub(crate) fn count(&self, of: impl Fn(&Seen) -> bool) -> usize {
         self.seen.borrow().iter().filter(|seen| of(seen)).count()
     }
 
     /// The requests of this kind.
-    pub(super) fn all(&self, of: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+    pub(crate) fn all(&self, of: impl Fn(&Seen) -> bool) -> Vec<Seen> {
         self.seen.borrow().iter().filter(|seen| of(seen)).cloned().collect()
     }
 
     /// Where it is, as the config would say.
-    pub(super) fn file(&self) -> ServerFile {
+    pub(crate) fn file(&self) -> ServerFile {
         let url = Some(format!("http://127.0.0.1:{}/mcp?a=b", self.port));
         ServerFile { url, ..ServerFile::default() }
     }
@@ -213,10 +215,11 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Pieces>, io::Error> {
     let (head, body) = request.into_parts();
-    assert_eq!(head.uri.path_and_query().map(|it| it.as_str()), Some("/mcp?a=b"));
+    let target = head.uri.to_string();
+    assert!(target == "/mcp?a=b" || target.starts_with("/messages"), "{target}");
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    let seen = Seen { method: head.method, headers: head.headers, body };
+    let seen = Seen { method: head.method, target, headers: head.headers, body };
     let reply = (server.script)(&seen);
     server.seen.borrow_mut().push(seen);
     server.changed.notify_waiters();
@@ -277,18 +280,18 @@ impl Body for Pieces {
 }
 
 /// A conversation with a server.
-pub(super) struct Talk {
-    pub(super) transport: HttpTransport,
-    pub(super) events: Events,
-    pub(super) pool: Rc<Pool>,
+pub(crate) struct Talk {
+    pub(crate) transport: HttpTransport,
+    pub(crate) events: Events,
+    pub(crate) pool: Rc<Pool>,
 }
 
 impl Talk {
-    pub(super) fn with(server: &Server) -> Self {
+    pub(crate) fn with(server: &Server) -> Self {
         Self::by(&server.file())
     }
 
-    pub(super) fn by(file: &ServerFile) -> Self {
+    pub(crate) fn by(file: &ServerFile) -> Self {
         let place = Rc::new(place(file).expect("a usable server"));
         let pool = Rc::new(Pool::default());
         let (transport, events) =
@@ -296,43 +299,43 @@ impl Talk {
         Self { transport, events, pool }
     }
 
-    pub(super) fn request(&self, call: u64, method: &str) {
+    pub(crate) fn request(&self, call: u64, method: &str) {
         let message = json!({"jsonrpc": "2.0", "id": call, "method": method});
         self.transport.request(call, message.to_string().into());
     }
 
-    pub(super) fn notice(&self, method: &str) {
+    pub(crate) fn notice(&self, method: &str) {
         let message = json!({"jsonrpc": "2.0", "method": method});
         self.transport.notice(message.to_string().into());
     }
 
     /// Opens a session, as a link does.
-    pub(super) async fn initialise(&mut self) {
+    pub(crate) async fn initialise(&mut self) {
         self.request(0, "initialize");
         assert_eq!(self.message().await, (result(0), Some(0)));
         self.transport.negotiated("2025-11-25");
         self.notice("notifications/initialized");
     }
 
-    pub(super) async fn event(&mut self) -> Event {
+    pub(crate) async fn event(&mut self) -> Event {
         self.events.recv().await.expect("the transport lives")
     }
 
-    pub(super) async fn message(&mut self) -> (Value, Option<u64>) {
+    pub(crate) async fn message(&mut self) -> (Value, Option<u64>) {
         match self.event().await {
             Event::Message { bytes, call } => (serde_json::from_slice(&bytes).expect("JSON"), call),
             other => panic!("{other:?} instead of a message"),
         }
     }
 
-    pub(super) async fn failure(&mut self, expected: u64) -> Failure {
+    pub(crate) async fn failure(&mut self, expected: u64) -> Failure {
         match self.event().await {
             Event::Unanswered { call, failure } if call == expected => failure,
             other => panic!("{other:?} instead of a failure of {expected}"),
         }
     }
 
-    pub(super) async fn closed(&mut self) -> Failure {
+    pub(crate) async fn closed(&mut self) -> Failure {
         match self.event().await {
             Event::Closed(failure) => failure,
             other => panic!("{other:?} instead of the end"),
@@ -341,7 +344,7 @@ impl Talk {
 }
 
 /// What the config makes of a server, with one secret known.
-pub(super) fn place(file: &ServerFile) -> Result<HttpPlace, String> {
+pub(crate) fn place(file: &ServerFile) -> Result<HttpPlace, String> {
     let environment = FixedEnvironment {
         variables: vec![("TOKEN".into(), "Bearer s3cret".into())],
         ..FixedEnvironment::default()
