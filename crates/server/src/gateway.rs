@@ -18,6 +18,7 @@ use crate::{
     log::LogSettings,
     mcp::{Door, Knocks, line},
     metrics::Metrics,
+    private::Private,
     report, rng, task,
     upstream::{Io, Pool},
 };
@@ -43,6 +44,8 @@ pub(crate) struct Gateway {
     /// The way to the MCP thread, and that thread's end of it until it starts.
     pub(crate) door: Door,
     pub(crate) knocks: Mutex<Option<Knocks>>,
+    /// What it serves one client only with, if it does.
+    pub(crate) private: OnceLock<Private>,
     /// The log of the process, if this gateway has it.
     pub(crate) log: OnceLock<LogSettings>,
 }
@@ -71,6 +74,7 @@ impl Gateway {
             reloading: Mutex::default(),
             door,
             knocks: Mutex::new(Some(knocks)),
+            private: OnceLock::new(),
             log: OnceLock::new(),
         }
     }

@@ -10,6 +10,7 @@
 //! - `upstream`: connections, TLS, pools.
 //! - `control`, `admin`, `probe`, `metrics`, `report`: the operator's side.
 //! - [`connect`]: asks everything a config leads to, once; [`guest`]: a client of a gateway's MCP.
+//! - [`bridge`], [`private`]: a client that speaks over pipes; a gateway of its own.
 //! - [`child`]: the process between the gateway and a server's program.
 //! - [`fake`], `demo`: a scripted provider, for the demo, tests and benches.
 //! - [`clock`] and [`rng`]: the only files that read clocks and make random numbers.
@@ -31,6 +32,7 @@ pub mod log;
 mod mcp;
 mod metrics;
 mod percent;
+pub mod private;
 mod probe;
 mod provider;
 mod report;
@@ -42,4 +44,4 @@ mod test_bed;
 mod upstream;
 mod worker;
 
-pub use crate::mcp::guest;
+pub use crate::mcp::{bridge, guest};

@@ -18,11 +18,13 @@
 //! - `transport`: what a way to a server looks like; `http`, `sse`, `stdio`; `carrier`: any.
 //! - `server`: one configured server; `shelf`: what it offers; `keeper`: the gateway's own eye on
 //!   it; `keep`: a client's idle connection; `fakes`: servers inside the process.
-//! - [`guest`]: the other side, a client of a gateway's; `visit`: one look at one server.
+//! - [`guest`]: the other side, a client of a gateway's; [`bridge`]: the same for a client that
+//!   speaks over pipes; `visit`: one look at one server.
 //!
 //! Left to `tidegate_mcp`: what messages mean, what a session sees, when a connection is lost and
 //! whether a call may be replayed. Left to the core: health.
 
+pub mod bridge;
 mod carrier;
 mod client;
 mod conversation;

@@ -23,6 +23,7 @@ use crate::{
     live::Live,
     log::{self, AlreadyLogging},
     mcp,
+    private::Private,
     provider::ProviderError,
     rng,
     worker::{self, Phase, ThreadLimits},
@@ -92,7 +93,20 @@ impl Server {
     /// # Errors
     /// The config is not sound, or an address is taken.
     pub fn start(start: Start) -> Result<Self, StartError> {
-        let (live, _) = prepare(&start.source, start.path.clone(), &*start.environment, None)?;
+        Self::begin(start, None)
+    }
+
+    /// Starts to serve one client of this process only.
+    ///
+    /// # Errors
+    /// The config is not sound.
+    pub fn start_private(start: Start, private: Private) -> Result<Self, StartError> {
+        Self::begin(start, Some(private))
+    }
+
+    fn begin(start: Start, private: Option<Private>) -> Result<Self, StartError> {
+        let (source, path) = (&start.source, start.path.clone());
+        let (live, _) = prepare_for(private.as_ref(), source, path, &*start.environment, None)?;
         let listen = live.file.listen.0;
         let admin_listen = live.file.admin.listen.0;
         let drain = Duration::from_millis(live.file.shutdown.drain.millis().0);
@@ -113,6 +127,9 @@ impl Server {
         let address = bound(&sockets[0], listen)?;
         let admin_address = bound(&admin_socket, admin_listen)?;
         let gateway = Arc::new(Gateway::new(live, Clock::start(), address, admin_address));
+        if let Some(private) = private {
+            drop(gateway.private.set(private));
+        }
         let (phase, watched) = watch::channel(Phase::Serving);
         let mut server = Self {
             gateway: Arc::clone(&gateway),
@@ -266,7 +283,8 @@ pub(crate) fn reload(
     let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
     let before = gateway.live.load_full();
     let path = before.path.clone();
-    let (live, warnings) = prepare(source, path, environment, Some((&before, gateway)))?;
+    let before = Some((&*before, gateway));
+    let (live, warnings) = prepare_for(gateway.private.get(), source, path, environment, before)?;
     let fingerprint = live.fingerprint.clone();
     gateway.take(live);
     Ok(Reloaded { fingerprint, warnings })
@@ -279,8 +297,22 @@ pub(crate) fn prepare(
     environment: &dyn Environment,
     before: Option<(&Live, &Gateway)>,
 ) -> Result<(Live, Vec<Diagnostic>), StartError> {
+    prepare_for(None, source, path, environment, before)
+}
+
+/// The same for a gateway that may be private.
+fn prepare_for(
+    private: Option<&Private>,
+    source: &Source,
+    path: Option<PathBuf>,
+    environment: &dyn Environment,
+    before: Option<(&Live, &Gateway)>,
+) -> Result<(Live, Vec<Diagnostic>), StartError> {
     let Loaded { config, diagnostics, .. } = load(source, environment);
-    let Some(config) = config else { return Err(StartError::Config(diagnostics)) };
+    let Some(mut config) = config else { return Err(StartError::Config(diagnostics)) };
+    if let Some(private) = private {
+        private.apply(&mut config.file);
+    }
     if config.file.routes.is_empty() && config.file.mcp.servers.is_empty() {
         return Err(StartError::Nothing);
     }

@@ -12,14 +12,13 @@ use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    check, child, completions, explain, fake, fake_mcp, help, schema, serve, sim, tools,
+    check, child, completions, explain, fake, fake_mcp, help, mcp, schema, serve, sim, tools,
 };
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
 Examples:
   tidegate serve                  the gateway; without a config file, its demo
-  tidegate sim                    watch one outage, request by request
   tidegate check tidegate.yaml    every problem of a config file at once
 
 Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
@@ -56,6 +55,8 @@ pub(crate) enum Command {
     Sim(sim::SimArgs),
     /// Why? What does this diagnostic mean?
     Explain(explain::ExplainArgs),
+    /// Speak MCP on stdin and stdout, for desktop clients
+    Mcp(mcp::McpArgs),
     /// Which tools does a running gateway offer? (MCP: list, call)
     Tools(tools::ToolsArgs),
     /// What may a config file hold? (JSON Schema)

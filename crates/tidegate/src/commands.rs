@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod fake;
 pub(crate) mod fake_mcp;
 pub(crate) mod help;
+pub(crate) mod mcp;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sim;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> Exit {
         Command::Serve(args) => serve::run(args, printer),
         Command::Sim(args) => sim::run(args, printer),
         Command::Explain(args) => explain::run(args, printer),
+        Command::Mcp(args) => mcp::run(args, printer),
         Command::Tools(args) => tools::run(args, printer),
         Command::Schema(args) => schema::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),

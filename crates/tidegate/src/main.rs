@@ -34,9 +34,11 @@ fn main() -> ExitCode {
 fn run() -> Exit {
     match Cli::try_parse() {
         Ok(cli) => {
-            // A gateway has requests to finish first, a warden a program: they listen to signals
-            // themselves.
-            if !matches!(cli.command, Command::Serve(_) | Command::Child(_)) {
+            // A gateway has requests to finish first, a bridge a session, a warden a program: they
+            // listen to signals themselves.
+            let listens =
+                matches!(cli.command, Command::Serve(_) | Command::Mcp(_) | Command::Child(_));
+            if !listens {
                 exit::end_when_interrupted();
             }
             let printer = cli.look.printer();

@@ -108,6 +108,11 @@ impl Gate {
         Ok(Self { place: Rc::new(place) })
     }
 
+    /// Where it is.
+    pub(super) fn place(&self) -> Rc<HttpPlace> {
+        Rc::clone(&self.place)
+    }
+
     /// The tools that are offered, each as its definition.
     ///
     /// # Errors

@@ -94,6 +94,16 @@ impl HttpTransport {
         self.talk.add_task(task::spawn_owned("mcp listening", listening));
     }
 
+    /// What the tasks of this conversation share, for requests under ids that are not ours.
+    pub(crate) fn talk(&self) -> &Rc<Conversation> {
+        &self.talk
+    }
+
+    /// The notices that were sent so far.
+    pub(crate) fn so_far(&self) -> notices::Before {
+        self.notices.so_far()
+    }
+
     /// Nobody waits for this request any more: its stream is closed.
     pub(crate) fn forget(&self, call: u64) {
         self.talk.forget(call);

@@ -22,7 +22,7 @@
 mod children;
 mod conversation;
 mod environment;
-mod lines;
+pub(super) mod lines;
 mod oversize;
 mod stderr;
 #[cfg(test)]

@@ -60,13 +60,10 @@ const STEP: Duration = Duration::from_millis(100);
 
 /// Starts, serves, stops.
 pub(crate) fn run(args: &ServeArgs, printer: &Printer) -> Exit {
-    let (source, path) = match config(args) {
+    let found = if args.demo { Ok(the_demo()) } else { config(args.config.as_deref(), printer) };
+    let (source, path) = match found {
         Ok(found) => found,
-        Err(problem) => {
-            let nothing = Source::new("tidegate.yaml", "");
-            printer.talk(&render_all(&nothing, &[*problem], look(printer)));
-            return Exit::Unreadable;
-        }
+        Err(exit) => return exit,
     };
     let mut signals = match Signals::new([SIGHUP, SIGINT, SIGTERM]) {
         Ok(signals) => signals,
@@ -89,16 +86,23 @@ pub(crate) fn run(args: &ServeArgs, printer: &Printer) -> Exit {
         printer.detail("the log was set up already");
     }
     printer.note(server.banner(printer.is_ascii()).trim_end());
-    serve(&server, &mut signals, path.as_deref(), printer);
+    follow(&server, &mut signals, path.as_deref(), printer, || true);
     printer.note("stopping: what is under way is finished first");
     exit::end_when_asked_again();
     server.stop();
     Exit::Done
 }
 
-fn serve(server: &Server, signals: &mut Signals, path: Option<&Path>, printer: &Printer) {
+/// Follows signals and the file until told to stop, or as long as `goes_on` says.
+pub(super) fn follow(
+    server: &Server,
+    signals: &mut Signals,
+    path: Option<&Path>,
+    printer: &Printer,
+    goes_on: impl Fn() -> bool,
+) {
     let mut file = path.map(|path| FileWatch::new(path, server.debounce()));
-    loop {
+    while goes_on() {
         for signal in signals.pending() {
             match signal {
                 SIGHUP => reload(server, path, printer),
@@ -108,9 +112,20 @@ fn serve(server: &Server, signals: &mut Signals, path: Option<&Path>, printer: &
         if file.as_mut().is_some_and(|file| file.has_changed(STEP)) {
             reload(server, path, printer);
         }
-        #[expect(clippy::disallowed_methods, reason = "the main thread has nothing else to do")]
-        std::thread::sleep(STEP);
+        pause();
     }
+}
+
+/// Waits until told to stop, or as long as `goes_on` says.
+pub(super) fn until_told(signals: &mut Signals, goes_on: impl Fn() -> bool) {
+    while goes_on() && signals.pending().all(|signal| signal == SIGHUP) {
+        pause();
+    }
+}
+
+fn pause() {
+    #[expect(clippy::disallowed_methods, reason = "the main thread has nothing else to do")]
+    std::thread::sleep(STEP);
 }
 
 fn reload(server: &Server, path: Option<&Path>, printer: &Printer) {
@@ -134,18 +149,28 @@ fn reload(server: &Server, path: Option<&Path>, printer: &Printer) {
     }
 }
 
-/// The config to serve, and the file it comes from; the demo where there is none.
-fn config(args: &ServeArgs) -> Result<(Source, Option<PathBuf>), Box<Diagnostic>> {
-    let demo = || (Source::new("the built-in demo", demo::CONFIG), None);
-    if args.demo {
-        return Ok(demo());
-    }
-    let Ok(path) = find::config_file(args.config.as_deref()) else { return Ok(demo()) };
-    let source = read_file(&path).map_err(|problem| Box::new(problem.diagnostic()))?;
-    Ok((source, Some(path)))
+/// A config, and the file it comes from.
+type Found = (Source, Option<PathBuf>);
+
+fn the_demo() -> Found {
+    (Source::new("the built-in demo", demo::CONFIG), None)
 }
 
-fn cannot_start(source: &Source, error: &StartError, printer: &Printer) -> Exit {
+/// The config to serve; the demo where there is none.
+pub(super) fn config(named: Option<&Path>, printer: &Printer) -> Result<Found, Exit> {
+    let Ok(path) = find::config_file(named) else { return Ok(the_demo()) };
+    match read_file(&path) {
+        Ok(source) => Ok((source, Some(path))),
+        Err(problem) => {
+            let nothing = Source::new("tidegate.yaml", "");
+            printer.talk(&render_all(&nothing, &[problem.diagnostic()], look(printer)));
+            Err(Exit::Unreadable)
+        }
+    }
+}
+
+/// Says why a gateway does not start.
+pub(super) fn cannot_start(source: &Source, error: &StartError, printer: &Printer) -> Exit {
     explain(source, error, printer);
     match error {
         StartError::Config(problems) => {

@@ -14,7 +14,7 @@
 mod arguments;
 mod call;
 mod eval;
-mod gate;
+pub(super) mod gate;
 mod list;
 
 use clap::{Args, Subcommand};

@@ -203,7 +203,7 @@ impl Conversation {
     }
 
     /// Notes the session that the answer to `initialize` opens. Later ones change nothing.
-    pub(super) fn note_session(&self, headers: &HeaderMap) {
+    pub(crate) fn note_session(&self, headers: &HeaderMap) {
         if self.version.borrow().is_some() || self.has_session() {
             return;
         }

@@ -33,7 +33,7 @@ const MESSAGE: &[u8] = b"message";
 const EVENT_ID_MAX: usize = 4 * 1024;
 
 /// Reads a body to its end, unless it is longer than `max`.
-pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Failure> {
+pub(crate) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Failure> {
     if body.exact_len().is_some_and(|len| len > max as u64) {
         return Err(failure::too_large());
     }
@@ -118,7 +118,7 @@ impl EventStream {
     }
 
     /// The rest of the body, of a stream that has said what it was asked for.
-    pub(super) fn into_body(self) -> Arriving {
+    pub(crate) fn into_body(self) -> Arriving {
         self.body
     }
 }

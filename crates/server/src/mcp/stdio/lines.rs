@@ -18,7 +18,7 @@ const TAIL_BYTES: usize = 64;
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(in crate::mcp) enum Line {
     /// The line, without its end.
     Whole(Bytes),
     /// Too long to be held.
@@ -27,11 +27,11 @@ pub(super) enum Line {
 
 /// The two ends of a line that was too long.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ends {
-    pub(super) head: Vec<u8>,
-    pub(super) tail: Vec<u8>,
+pub(in crate::mcp) struct Ends {
+    pub(in crate::mcp) head: Vec<u8>,
+    pub(in crate::mcp) tail: Vec<u8>,
     /// Its whole length.
-    pub(super) bytes: u64,
+    pub(in crate::mcp) bytes: u64,
 }
 
 impl Ends {
@@ -46,7 +46,7 @@ impl Ends {
 
 /// Splits what is read into [`Self::space`].
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(in crate::mcp) struct Lines {
     limit: usize,
     buffer: BytesMut,
     /// How far there is certainly no line end.
@@ -56,18 +56,18 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn up_to(limit: usize) -> Self {
+    pub(in crate::mcp) fn up_to(limit: usize) -> Self {
         Self { limit, buffer: BytesMut::new(), looked: 0, passed: None }
     }
 
     /// Where the next chunk goes.
-    pub(super) fn space(&mut self) -> &mut BytesMut {
+    pub(in crate::mcp) fn space(&mut self) -> &mut BytesMut {
         self.buffer.reserve(CHUNK);
         &mut self.buffer
     }
 
     /// The next line, if a whole one is there.
-    pub(super) fn next(&mut self) -> Option<Line> {
+    pub(in crate::mcp) fn next(&mut self) -> Option<Line> {
         while let Some(at) = memchr(b'\n', &self.buffer[self.looked..]) {
             let line = self.buffer.split_to(self.looked + at + 1);
             self.looked = 0;
@@ -87,7 +87,7 @@ impl Lines {
     }
 
     /// The output has ended: what is left is a line too.
-    pub(super) fn finish(&mut self) -> Option<Line> {
+    pub(in crate::mcp) fn finish(&mut self) -> Option<Line> {
         let rest = std::mem::take(&mut self.buffer);
         self.looked = 0;
         self.line(rest)

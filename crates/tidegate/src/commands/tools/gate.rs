@@ -22,29 +22,31 @@ const PATH: &str = "/mcp";
 
 /// Which gateway.
 #[derive(Debug, Args)]
-pub(super) struct GateArgs {
+pub(in crate::commands) struct GateArgs {
     /// The gateway; none: TIDEGATE_URL, else `listen` of the config
     #[arg(long, value_name = "URL")]
-    url: Option<String>,
+    pub(in crate::commands) url: Option<String>,
     /// The config file that says where it listens; none: as `serve` finds it
     #[arg(short, long, value_name = "FILE", conflicts_with = "url")]
-    config: Option<PathBuf>,
+    pub(in crate::commands) config: Option<PathBuf>,
 }
 
 /// A gateway that was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(in crate::commands) struct Found {
     /// Its endpoint.
-    pub(super) url: String,
-    pub(super) gate: Gate,
+    pub(in crate::commands) url: String,
+    /// Somebody named it, rather than a config.
+    pub(in crate::commands) is_named: bool,
+    pub(in crate::commands) gate: Gate,
     /// The servers whose names tools begin with, if the config says so.
-    pub(super) servers: Vec<String>,
+    pub(in crate::commands) servers: Vec<String>,
 }
 
 /// Finds the gateway, or says why not.
-pub(super) fn find(args: &GateArgs, printer: &Printer) -> Result<Found, Exit> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+pub(in crate::commands) fn find(args: &GateArgs, printer: &Printer) -> Result<Found, Exit> {
     let named = args.url.clone().or_else(|| variable(URL).filter(|_| args.config.is_none()));
+    let is_named = named.is_some();
     let (url, servers) = match named {
         Some(url) => (with_path(&url), Vec::new()),
         None => {
@@ -52,14 +54,23 @@ pub(super) fn find(args: &GateArgs, printer: &Printer) -> Result<Found, Exit> {
             (format!("http://{}{PATH}", reachable(file.listen.0)), prefixes(&file))
         }
     };
-    match Gate::new(&url, variable(KEY).as_deref()) {
-        Ok(gate) => Ok(Found { url, gate, servers }),
+    match Gate::new(&url, key().as_deref()) {
+        Ok(gate) => Ok(Found { url, is_named, gate, servers }),
         Err(error) => {
             printer.error(&format!("`{url}` cannot be asked: {error}"));
             printer.hint("a gateway's url looks like `http://127.0.0.1:8700`");
             Err(Exit::Usage)
         }
     }
+}
+
+/// The key to send, if there is one.
+pub(in crate::commands) fn key() -> Option<String> {
+    variable(KEY)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The config that says where the gateway listens; the default where there is none.
@@ -104,7 +115,7 @@ fn prefixes(file: &ConfigFile) -> Vec<String> {
 }
 
 /// Says what went wrong between us and the gateway.
-pub(super) fn explain(url: &str, error: &GuestError, printer: &Printer) -> Exit {
+pub(in crate::commands) fn explain(url: &str, error: &GuestError, printer: &Printer) -> Exit {
     match error {
         GuestError::NoGateway(cause @ (Cause::Status(500..) | Cause::RateLimited)) => {
             printer.error(&format!("what answers at `{url}` is busy or closing: {cause}"));
