@@ -6,6 +6,7 @@
 //!
 //! A tour, in the order a call meets it:
 //! - [`raw`], [`message`]: JSON-RPC as it came, with key order, numbers and unknown fields kept.
+//! - [`era`], [`stateless`]: which era of the protocol somebody speaks; the one without sessions.
 //! - [`listing`], [`names`], [`catalogue`]: what each server offers, under which name, and the
 //!   union of it.
 //! - [`session`]: which servers one client session sees.
@@ -18,6 +19,7 @@
 pub mod call;
 pub mod catalogue;
 pub mod cause;
+pub mod era;
 pub mod health;
 pub mod keepalive;
 pub mod link;
@@ -27,5 +29,6 @@ pub mod names;
 pub mod raw;
 pub mod search;
 pub mod session;
+pub mod stateless;
 pub mod supervisor;
 pub mod tour;

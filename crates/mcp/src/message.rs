@@ -24,8 +24,8 @@ pub use self::{
     batch::{BATCH_MAX, is_batch, parse_batch},
     id::Id,
     params::Params,
-    version::{DEFAULT_VERSION, Version, is_stateless},
-    write::{answer, error, notification, request, result},
+    version::{DEFAULT_VERSION, Version},
+    write::{answer, error, error_object, made, notification, request, result},
 };
 use crate::raw::{Fields, Flaw, as_text};
 

@@ -30,6 +30,17 @@ pub enum Visibility {
     Session,
     /// Followed, with `list_changed`.
     Live,
+    /// Followed at every list, find and call, each of which may wait like the first of a session:
+    /// the client has none.
+    Request,
+}
+
+impl Visibility {
+    /// Whether tools come and go with health.
+    #[must_use]
+    pub const fn follows_health(self) -> bool {
+        !matches!(self, Self::Session)
+    }
 }
 
 /// How long a session waits, and for what.
@@ -208,7 +219,7 @@ impl Session {
 
     /// A look at its health: after a transition, and with `live` at every list, find and call.
     pub fn follow(&mut self, now: Now, server: usize, standing: Standing) -> News {
-        let is_live = self.visibility == Visibility::Live;
+        let is_live = self.visibility.follows_health();
         let Some(place) = self.places.get_mut(server) else { return News::Nothing };
         match (place.seat, Seat::at_open(standing)) {
             (Seat::Late, Seat::Connecting) => {
@@ -239,6 +250,9 @@ impl Session {
 
     /// A list, find or call begins: the first one starts the time that may be waited.
     pub fn look(&mut self, now: Now) {
+        if self.visibility == Visibility::Request {
+            self.first_look = Some(now);
+        }
         self.first_look.get_or_insert(now);
     }
 
@@ -255,7 +269,8 @@ impl Session {
             (Contact::Untried | Contact::Reached, true) => self.waits.known,
             (Contact::Untried, false) => self.waits.unknown,
         };
-        let is_due = self.seat(server) == Seat::Connecting && !self.was_shown;
+        let is_first = !self.was_shown || self.visibility == Visibility::Request;
+        let is_due = self.seat(server) == Seat::Connecting && is_first;
         let until = self.first_look.unwrap_or(now).after(span);
         (is_due && !now.reached(until)).then_some(until)
     }

@@ -45,7 +45,6 @@ mod relay;
 mod search;
 mod server;
 mod shelf;
-#[cfg_attr(not(test), expect(dead_code, reason = "links do not try this way yet"))]
 mod sse;
 mod stdio;
 mod stream;

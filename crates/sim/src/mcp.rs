@@ -150,7 +150,8 @@ impl Mcp {
             scenario: self.name.clone(),
             visibility: match self.visibility {
                 Visibility::Session => "session",
-                Visibility::Live => "live",
+                // A scenario's clients have sessions.
+                Visibility::Live | Visibility::Request => "live",
             },
             seed,
             servers: self.servers.iter().map(|it| Arc::clone(&it.name)).collect(),

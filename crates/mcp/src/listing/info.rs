@@ -8,7 +8,7 @@ use crate::{
     raw::{Fields, Flaw},
 };
 
-/// The answer to `initialize`.
+/// The answer to `initialize`, or to `server/discover`.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     /// The protocol version it speaks, as written.
@@ -53,6 +53,12 @@ impl ServerInfo {
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
         self.capability(&[capability]).is_some_and(|json| json != "null" && json != "false")
+    }
+
+    /// Whether it tells when the list of something changes.
+    #[must_use]
+    pub fn tells_changes(&self, capability: &str) -> bool {
+        self.capability(&[capability, "listChanged"]).as_deref() == Some("true")
     }
 
     /// Whether it tells when a resource changes.

@@ -5,7 +5,10 @@
 
 use serde_json::value::RawValue;
 
-use crate::raw::{Fields, Flaw, number_value};
+use crate::{
+    raw::{Fields, Flaw, number_value},
+    stateless,
+};
 
 /// Fields that decide where a call goes or what it may do: no other key may resemble them.
 const KNOWN: &[&str] =
@@ -116,6 +119,26 @@ impl<'a> Params<'a> {
         }
         self.0.edit("_meta", KNOWN_META, |meta| {
             meta.retain(|name| !name.starts_with(RESERVED) || name == RELATED_TASK);
+        })
+    }
+
+    /// Writes whose request this is, as the stateless era does.
+    ///
+    /// # Errors
+    /// `_meta` is flawed.
+    pub fn stamp(
+        &mut self,
+        info: &RawValue,
+        capabilities: &RawValue,
+        log_level: Option<&str>,
+    ) -> Result<(), Flaw> {
+        self.0.edit("_meta", KNOWN_META, |meta| {
+            meta.set_text(stateless::PROTOCOL_VERSION, stateless::VERSION);
+            meta.set(stateless::CLIENT_INFO, info.to_owned());
+            meta.set(stateless::CLIENT_CAPABILITIES, capabilities.to_owned());
+            if let Some(level) = log_level {
+                meta.set_text(stateless::LOG_LEVEL, level);
+            }
         })
     }
 

@@ -164,13 +164,3 @@ fn versions_compare_and_unknown_ones_get_the_latest() {
     assert!(!Version::V2025_03_26.at_least(Version::V2025_06_18));
     assert!(Version::KNOWN.is_sorted());
 }
-
-#[test]
-fn the_stateless_era_is_recognised() {
-    let raw = |text| -> &RawValue { serde_json::from_str(text).expect("JSON") };
-    let meta = raw(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#);
-    assert!(is_stateless("tools/list", Some(meta)));
-    assert!(is_stateless("server/discover", None));
-    assert!(!is_stateless("tools/list", Some(raw(r#"{"_meta":{}}"#))));
-    assert!(!is_stateless("initialize", None));
-}

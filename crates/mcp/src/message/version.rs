@@ -1,11 +1,7 @@
 //! Revisions of the protocol.
 //!
-//! The session era has four, which differ little on the wire; the stateless era (2026-07-28) is
-//! recognised so that it can be refused in the way that makes a client fall back.
-
-use serde_json::value::RawValue;
-
-use super::Params;
+//! The session era has four, which differ little on the wire; the stateless era (2026-07-28) has
+//! a module of its own ([`crate::stateless`]).
 
 /// A revision of the session era. Later ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,13 +67,4 @@ impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// Whether a request belongs to the stateless era: it says so in `_meta`, or asks what only that
-/// era asks.
-#[must_use]
-pub fn is_stateless(method: &str, params: Option<&RawValue>) -> bool {
-    const KEY: &str = "io.modelcontextprotocol/protocolVersion";
-    method == "server/discover"
-        || Params::parse(params).is_ok_and(|params| params.meta(KEY).is_some())
 }

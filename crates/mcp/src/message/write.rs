@@ -48,12 +48,31 @@ pub fn result(id: &Id, result: &str) -> String {
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&str>) -> String {
     let mut json = envelope(message.len() + data.map_or(0, str::len));
     push(&mut json, "id", id.map_or("null", Id::as_json));
-    let head = format!(r#"{{"code":{code},"message":{}"#, quoted(message));
-    push(&mut json, "error", &head);
+    push(&mut json, "error", &error_object(code, message, data));
+    close(json)
+}
+
+/// The `error` of an answer.
+#[must_use]
+pub fn error_object(code: i64, message: &str, data: Option<&str>) -> String {
+    let mut json = format!(r#"{{"code":{code},"message":{}"#, quoted(message));
     if let Some(data) = data {
         push(&mut json, "data", data);
     }
     json.push('}');
+    json
+}
+
+/// An answer whose `result` or `error` is text already.
+#[must_use]
+pub fn made(id: &Id, outcome: &Result<String, String>) -> String {
+    let (key, value) = match outcome {
+        Ok(value) => ("result", value),
+        Err(value) => ("error", value),
+    };
+    let mut json = envelope(value.len());
+    push(&mut json, "id", id.as_json());
+    push(&mut json, key, value);
     close(json)
 }
 

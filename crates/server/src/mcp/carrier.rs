@@ -1,22 +1,22 @@
 //! The ways to a server, as one.
 
 use bytes::Bytes;
+use http::HeaderMap;
 
 use super::{http::HttpTransport, sse::SseTransport, stdio::StdioTransport};
 
 /// A transport at work.
 pub(crate) enum Carrier {
     Http(HttpTransport),
-    #[expect(dead_code, reason = "links do not try this way yet")]
     Sse(SseTransport),
     Stdio(StdioTransport),
 }
 
 impl Carrier {
-    /// Sends a request.
-    pub(crate) fn request(&self, call: u64, message: Bytes) {
+    /// Sends a request. `heads` are the headers that repeat what it says, in the stateless era.
+    pub(crate) fn request(&self, call: u64, message: Bytes, heads: Option<HeaderMap>) {
         match self {
-            Self::Http(transport) => transport.request(call, message),
+            Self::Http(transport) => transport.request(call, message, heads),
             Self::Sse(transport) => transport.request(call, message),
             Self::Stdio(transport) => transport.request(call, message),
         }
@@ -38,6 +38,11 @@ impl Carrier {
             Self::Sse(transport) => transport.negotiated(version),
             Self::Stdio(transport) => transport.negotiated(version),
         }
+    }
+
+    /// Whether requests have streams of their own, which can be closed.
+    pub(crate) fn is_http(&self) -> bool {
+        matches!(self, Self::Http(_))
     }
 
     /// Nobody waits for a request any more.

@@ -4,12 +4,15 @@
 //! - A session never ends because of a server.
 //! - Bounded: calls at once and questions at once.
 //!
-//! `joining` has how servers join, `questions` what they ask.
+//! `joining` has how servers join, `questions` what they ask, `listens` what a client without a
+//! session wants to hear. Such a client is one of these as well: it stands for all requests of one
+//! caller that introduce themselves alike, and goes when there were none for a while.
 //!
 //! Left to others: which servers are seen (`tidegate_mcp::session`), the way of a call (`relay`),
 //! when a session is reaped (`hub`).
 
 mod joining;
+pub(crate) mod listens;
 mod questions;
 
 use std::cell::{Cell, RefCell};
@@ -28,7 +31,7 @@ use tidegate_mcp::{
 };
 use tokio::sync::Notify;
 
-use self::questions::Question;
+use self::{listens::Listens, questions::Question};
 use super::{
     ground::Ground,
     hello::Hello,
@@ -43,6 +46,8 @@ use crate::{
 
 /// Calls of one client at once: more than any agent makes.
 const CALLS_MAX: usize = 256;
+/// Requests at once of one caller without a session: several agents may share its key.
+const VISITS_MAX: usize = 4096;
 /// How long calls under way may go on after their session was ended.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -59,6 +64,8 @@ pub(crate) struct Client {
     /// The servers and this client's links to them, in the order of the config.
     places: RefCell<Vec<Place>>,
     calls: RefCell<BTreeMap<Id, Owned>>,
+    /// Requests under way of a client without a session: ids say nothing there.
+    visits: Cell<usize>,
     idle: Notify,
     questions: RefCell<BTreeMap<u64, Question>>,
     next_question: Cell<u64>,
@@ -67,8 +74,12 @@ pub(crate) struct Client {
     /// A server has joined, or will not.
     turned: Notify,
     telling: RefCell<Option<Owned>>,
-    /// Resources this client wants to hear of.
-    pub(crate) subscriptions: RefCell<BTreeSet<String>>,
+    /// Resources of shared servers that this client wants to hear of.
+    subscriptions: RefCell<BTreeSet<String>>,
+    /// From which level on it wants log lines.
+    pub(crate) level: RefCell<Option<String>>,
+    /// The streams on which a client without a session hears what it asked for.
+    pub(crate) listens: Listens,
     this: Weak<Client>,
 }
 
@@ -108,6 +119,7 @@ impl Client {
             visibility,
             places: RefCell::new(places),
             calls: RefCell::default(),
+            visits: Cell::default(),
             idle: Notify::new(),
             questions: RefCell::default(),
             next_question: Cell::new(1),
@@ -116,6 +128,8 @@ impl Client {
             turned: Notify::new(),
             telling: RefCell::default(),
             subscriptions: RefCell::default(),
+            level: RefCell::default(),
+            listens: Listens::default(),
             this: Weak::clone(this),
         });
         let connecting: Vec<usize> = client.session.borrow().connecting().collect();
@@ -132,8 +146,24 @@ impl Client {
 
     /// Since when nothing has happened; `None` while something is under way or the client listens.
     pub(crate) fn idle_since(&self) -> Option<Now> {
-        let is_quiet = self.calls.borrow().is_empty() && !self.streams.standing().has_reader();
+        let is_quiet = self.is_idle() && !self.streams.standing().has_reader();
         is_quiet.then(|| self.used_at.get())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.calls.borrow().is_empty() && self.visits.get() == 0
+    }
+
+    /// A request of a client without a session is under way for as long as this is held.
+    pub(crate) fn visit(self: &Rc<Self>) -> Visit {
+        self.used();
+        self.visits.set(self.visits.get() + 1);
+        Visit(Rc::clone(self))
+    }
+
+    /// Whether as many requests are under way as may be.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.visits.get() >= VISITS_MAX
     }
 
     /// Whether it has been ended.
@@ -172,6 +202,14 @@ impl Client {
         self.subscriptions.borrow().contains(uri)
     }
 
+    /// This client wants to hear of a resource of a shared server, or does not any more.
+    pub(crate) fn set_subscribed(&self, uri: &str, is_wanted: bool) {
+        match is_wanted {
+            true => _ = self.subscriptions.borrow_mut().insert(uri.to_owned()),
+            false => _ = self.subscriptions.borrow_mut().remove(uri),
+        }
+    }
+
     /// Something changed that this session may be waiting for.
     pub(crate) fn wake(&self) {
         self.turned.notify_waiters();
@@ -194,6 +232,9 @@ impl Client {
 
     /// Sends a notification that belongs to no call.
     pub(crate) fn notify(&self, method: &str, params: Option<&str>) {
+        if self.hello.is_stateless() {
+            return self.listens.tell(method, params);
+        }
         let message = message::notification(method, params);
         self.streams.standing().send(message.as_bytes(), Weight::Notice);
     }
@@ -249,7 +290,7 @@ impl Client {
             loop {
                 let mut idle = std::pin::pin!(self.idle.notified());
                 idle.as_mut().enable();
-                if self.calls.borrow().is_empty() {
+                if self.is_idle() {
                     return;
                 }
                 idle.await;
@@ -258,6 +299,7 @@ impl Client {
         // Keepalives end before anything else does.
         self.links().iter().for_each(|(_, link)| link.rest());
         self.streams.end_standing();
+        self.listens.end();
         drop(tokio::time::timeout(drain, drained).await);
         self.session.borrow_mut().close();
         drop(self.calls.take());
@@ -269,6 +311,17 @@ impl Client {
         let own: Vec<_> = links.filter(|it| matches!(it.owner, Owner::Client(_))).collect();
         own.iter().for_each(|link| link.stop());
         own
+    }
+}
+
+/// A request under way of a client without a session.
+pub(crate) struct Visit(Rc<Client>);
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.visits.set(self.0.visits.get().saturating_sub(1));
+        self.0.used();
+        self.0.idle.notify_waiters();
     }
 }
 

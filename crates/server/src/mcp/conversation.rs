@@ -7,6 +7,8 @@
 //! - Ids are numbers of ours, never a client's, so that calls of several sessions cannot be mixed
 //!   up; a progress token that we ask for is the id of its call.
 //! - Answers to requests nobody waits for any more are dropped.
+//! - In the stateless era every request says whose it is, in `_meta` and in headers; there, over
+//!   HTTP, closing its stream is what gives it up, and nothing but requests is ever sent.
 //!
 //! Left to others: what a failure means (`tidegate_mcp::call`), when to converse (`link`).
 
@@ -16,16 +18,20 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::{
     cause::{Cause, Delivery},
+    era::Era,
     message::{self, Id, Message, Params},
+    stateless::{self, heading},
 };
 use tokio::sync::oneshot;
 
 use super::{
     carrier::Carrier,
+    hello::Hello,
     party::Party,
     transport::{Event, Events, Failure},
 };
@@ -65,6 +71,8 @@ pub(crate) struct Conversation {
     carrier: RefCell<Option<Carrier>>,
     pending: RefCell<BTreeMap<u64, Pending>>,
     next: Cell<u64>,
+    /// Which era is spoken, or tried.
+    era: Cell<Era>,
     over: Cell<Option<Failure>>,
     ear: Weak<dyn Ear>,
     /// The task that reads; it ends with the conversation.
@@ -76,6 +84,45 @@ struct Pending {
     party: Option<Rc<Party>>,
 }
 
+/// On whose behalf a request is made.
+pub(crate) struct Voice<'a> {
+    pub(crate) hello: &'a Hello,
+    pub(crate) party: Option<Rc<Party>>,
+}
+
+impl<'a> Voice<'a> {
+    /// Nobody's call: the gateway asks, introduced like this.
+    pub(crate) fn of(hello: &'a Hello) -> Self {
+        Self { hello, party: None }
+    }
+
+    /// Writes into a request of the stateless era whose it is; its headers say the same.
+    fn stamp(&self, method: &str, params: &mut Params<'_>) -> HeaderMap {
+        let Hello { info, capabilities, .. } = self.hello;
+        let info = self.party.as_ref().and_then(|party| party.info.as_deref()).unwrap_or(info);
+        let level = self.party.as_ref().and_then(|party| party.level.as_deref());
+        // A `_meta` that is no object was refused when the message came in.
+        drop(params.stamp(info, capabilities, level));
+        let name = heading::name_of(method, params);
+        let mut heads = HeaderMap::new();
+        let mut add = |name: &str, value: &str| {
+            let name = HeaderName::try_from(name);
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+                heads.insert(name, value);
+            }
+        };
+        add(heading::VERSION, stateless::VERSION);
+        add(heading::METHOD, method);
+        if let Some(name) = name {
+            add(heading::NAME, &heading::encode(&name));
+        }
+        for (name, value) in self.party.iter().flat_map(|party| &party.mirrored) {
+            add(name, value);
+        }
+        heads
+    }
+}
+
 impl Conversation {
     /// A conversation over a transport that has just been opened.
     pub(crate) fn begin(carrier: Carrier, events: Events, ear: Weak<dyn Ear>) -> Rc<Self> {
@@ -83,6 +130,7 @@ impl Conversation {
             carrier: RefCell::new(Some(carrier)),
             pending: RefCell::default(),
             next: Cell::new(1),
+            era: Cell::new(Era::Sessions),
             over: Cell::default(),
             ear,
             reading: OnceCell::new(),
@@ -98,9 +146,10 @@ impl Conversation {
         self: &Rc<Self>,
         method: &str,
         mut params: Params<'_>,
-        party: Option<Rc<Party>>,
+        voice: Voice<'_>,
         within: Millis,
     ) -> Reply {
+        let party = voice.party.clone();
         if let Some(failure) = self.over.get() {
             return Reply::Failed(Failure { delivery: Delivery::Not, ..failure });
         }
@@ -110,13 +159,14 @@ impl Conversation {
         // A `_meta` that is no object was refused when the message came in.
         drop(params.set_progress_token(wants_progress.then_some(id)));
         drop(params.strip_reserved());
+        let heads = (self.era.get() == Era::Stateless).then(|| voice.stamp(method, &mut params));
         let has_params = !params.is_empty();
         let text = has_params.then(|| params.to_json());
         let message = message::request(&Id::number(id), method, text.as_deref());
         let (sender, mut answered) = oneshot::channel();
         self.pending.borrow_mut().insert(id, Pending { answer: sender, party: party.clone() });
         let mut guard = GiveUp { conversation: self, id, is_over: false };
-        self.with_carrier(|carrier| carrier.request(id, message.into()));
+        self.with_carrier(|carrier| carrier.request(id, message.into(), heads));
         let span = Duration::from_millis(within.0);
         for _ in 0..PATIENCE_ROUNDS {
             match tokio::time::timeout(span, &mut answered).await {
@@ -138,7 +188,27 @@ impl Conversation {
 
     /// Tells the server something, or answers its request.
     pub(crate) fn tell(&self, message: String) {
-        self.with_carrier(|carrier| carrier.notice(message.into()));
+        let is_stateless = self.is_stateless();
+        self.with_carrier(|carrier| {
+            if !(is_stateless && carrier.is_http()) {
+                carrier.notice(message.into());
+            }
+        });
+    }
+
+    /// From here on requests are written as this era does.
+    pub(crate) fn speak(&self, era: Era) {
+        self.era.set(era);
+    }
+
+    /// Whether there is no session.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.era.get() == Era::Stateless
+    }
+
+    /// Whether it is over HTTP.
+    pub(crate) fn is_http(&self) -> bool {
+        self.carrier.borrow().as_ref().is_some_and(Carrier::is_http)
     }
 
     /// `initialize` was answered: this is the version from now on.

@@ -47,6 +47,8 @@ pub(crate) struct Knock {
     pub(crate) session: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) last_event: Option<String>,
+    /// Every header that begins with `mcp-`, by its name in lower case.
+    pub(crate) heads: Vec<(String, String)>,
     pub(crate) body: Bytes,
     pub(crate) caller: Arc<Caller>,
     pub(crate) answer: oneshot::Sender<Answer>,
@@ -142,6 +144,7 @@ impl Door {
             session: text(SESSION),
             version: text(VERSION),
             last_event: text(LAST_EVENT),
+            heads: heads(headers),
             body,
             caller,
             answer: sender,
@@ -165,6 +168,13 @@ impl Door {
         self.line.try_send(arrived).ok()?;
         tokio::time::timeout(ANSWER_WITHIN, answered).await.ok()?.ok()?
     }
+}
+
+/// The headers that repeat what a body says. One that cannot be read says what no body can.
+fn heads(headers: &HeaderMap) -> Vec<(String, String)> {
+    let named = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
+    let text = |value: &HeaderValue| value.to_str().unwrap_or("\u{0}").to_owned();
+    named.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
 /// What HTTP asks for, before the body is read.

@@ -11,8 +11,10 @@
 //!
 //! Rules kept here:
 //! - An unknown session is 404, whoever's it may be; so is one of another caller (S31).
-//! - A client that tries the stateless era is refused with an error that is none of that era's, so
-//!   that it falls back to `initialize`.
+//!
+//! `stateless` has the requests of the era without sessions.
+
+mod stateless;
 
 use std::rc::Rc;
 
@@ -22,10 +24,11 @@ use tidegate_mcp::{
     catalogue::PAGE_SIZE,
     listing::Kind,
     message::{
-        self, Fault, INVALID_PARAMS, Id, METHOD_NOT_FOUND, Message, Params, Version, is_batch,
-        is_stateless, parse_batch,
+        self, Fault, INVALID_PARAMS, Id, METHOD_NOT_FOUND, Message, Params, Version, error_object,
+        is_batch, made, parse_batch,
     },
     raw::quoted,
+    stateless::belongs,
 };
 
 use super::{
@@ -33,7 +36,7 @@ use super::{
     door::{Answer, Knock, refusal},
     hub::Hub,
     link::Ask,
-    relay::{Relayed, relay},
+    relay::{Asked, Made, Relayed, relay},
     search,
     stream::{Stream, Weight},
 };
@@ -41,7 +44,27 @@ use crate::task;
 
 /// Answers one request.
 pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
-    let Knock { method, session, version, last_event, body, caller, answer } = knock;
+    let Knock { method, session, version, last_event, heads, body, caller, answer } = knock;
+    if method == Method::POST
+        && session.is_none()
+        && let Ok(message) = Message::parse(&body)
+    {
+        match message {
+            Message::Request { id, method, params }
+                if belongs(&method, params, version.as_deref()) =>
+            {
+                let request = stateless::Request { id, method: &method, params, heads: &heads };
+                return stateless::serve(&hub, request, &caller, answer).await;
+            }
+            // That era knows no notifications of clients; whoever sends one is not bothered.
+            Message::Notification { method, params }
+                if belongs(&method, params, version.as_deref()) =>
+            {
+                return drop(answer.send(Answer::empty(StatusCode::ACCEPTED)));
+            }
+            _ => {}
+        }
+    }
     let visitor = Visitor { hub: &hub, session, version, caller };
     let made = match method {
         Method::POST => visitor.post(&body).await,
@@ -70,13 +93,9 @@ impl Visitor<'_> {
         };
         if let Message::Request { id, method, params } = &message
             && self.session.is_none()
+            && method == "initialize"
         {
-            if is_stateless(method, *params) && method != "initialize" {
-                return bad("this gateway speaks the protocol with sessions: send `initialize`");
-            }
-            if method == "initialize" {
-                return self.hub.initialize(id, *params, &self.caller);
-            }
+            return self.hub.initialize(id, *params, &self.caller);
         }
         let client = match self.client() {
             Ok(client) => client,
@@ -127,8 +146,8 @@ impl Visitor<'_> {
                     let method = method.into_owned();
                     let (client, own) = (Rc::clone(&client), Rc::clone(&stream));
                     task::spawn("mcp batch", async move {
-                        let made = respond(&client, &own, &id, &method, params.as_deref()).await;
-                        own.send(made.as_bytes(), Weight::Needed);
+                        let made = respond(&client, &own, &method, params.as_deref()).await;
+                        own.send(message::made(&id, &made).as_bytes(), Weight::Needed);
                         drop(end);
                     });
                 }
@@ -163,8 +182,8 @@ impl Visitor<'_> {
         }
         if Relayed::of_method(method).is_none() {
             let stream = client.streams.standing();
-            let made = respond(client, &stream, &id, method, params).await;
-            return Answer::json(StatusCode::OK, made);
+            let outcome = respond(client, &stream, method, params).await;
+            return Answer::json(StatusCode::OK, made(&id, &outcome));
         }
         let (stream, events) = client.streams.begin();
         let params = params.map(ToOwned::to_owned);
@@ -172,8 +191,8 @@ impl Visitor<'_> {
         let task = task::spawn_owned("mcp request", async move {
             // Also when the call is cancelled: the stream ends, without an answer then.
             let end = StreamEnd { client: Rc::clone(&own), stream };
-            let made = respond(&own, &end.stream, &call, &method, params.as_deref()).await;
-            end.stream.send(made.as_bytes(), Weight::Needed);
+            let outcome = respond(&own, &end.stream, &method, params.as_deref()).await;
+            end.stream.send(made(&call, &outcome).as_bytes(), Weight::Needed);
             drop(end);
             own.call_ended(&call);
         });
@@ -251,61 +270,62 @@ impl Drop for BatchEnd {
     }
 }
 
-/// The whole answer to a request, as text.
+/// The answer to a request of a session.
 async fn respond(
     client: &Rc<Client>,
     stream: &Rc<Stream>,
-    id: &Id,
     method: &str,
     params: Option<&RawValue>,
-) -> String {
+) -> Made {
     if let Some(kind) = Kind::of_method(method) {
-        return list(client, kind, id, params).await;
+        return list(client, kind, params).await;
     }
     if let Some(what) = Relayed::of_method(method) {
-        return relay(client, stream, what, id, params).await;
+        return relay(client, what, Asked { params, stream, envelope: None, heads: &[] }).await;
     }
     match method {
-        "ping" => message::result(id, "{}"),
-        "logging/setLevel" => set_level(client, id, params),
+        "ping" => Ok("{}".to_owned()),
+        "logging/setLevel" => set_level(client, params),
         _ => {
             let message = format!("method not found: {}", quoted(method));
-            message::error(Some(id), METHOD_NOT_FOUND, &message, None)
+            Err(error_object(METHOD_NOT_FOUND, &message, None))
         }
     }
 }
 
-async fn list(client: &Rc<Client>, kind: Kind, id: &Id, params: Option<&RawValue>) -> String {
+async fn list(client: &Rc<Client>, kind: Kind, params: Option<&RawValue>) -> Made {
+    let bad = |message: &str| Err(error_object(INVALID_PARAMS, message, None));
     let cursor = match Params::parse(params) {
         Ok(params) => params.text("cursor"),
-        Err(flaw) => return Fault::params(id, format!("params: {flaw}")).to_answer(),
+        Err(flaw) => return bad(&format!("params: {flaw}")),
     };
     client.first_look().await;
     let catalogue = client.catalogue();
     if kind == Kind::Tools && search::is_on(client) {
-        return message::result(id, &search::page(client, &catalogue));
+        return Ok(search::page(client, &catalogue));
     }
     let page = catalogue.page(kind, |place| client.sees(place), cursor.as_deref(), PAGE_SIZE);
     match page {
-        Ok(page) => message::result(id, &page.to_result()),
-        Err(bad) => message::error(Some(id), INVALID_PARAMS, &bad.to_string(), None),
+        Ok(page) => Ok(page.to_result()),
+        Err(wrong) => bad(&wrong.to_string()),
     }
 }
 
 /// Levels of the protocol, from the least to the most severe.
-const LEVELS: [&str; 8] =
+pub(super) const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// Every server of this client's own is told; a shared one is nobody's to change.
-fn set_level(client: &Rc<Client>, id: &Id, params: Option<&RawValue>) -> String {
+fn set_level(client: &Rc<Client>, params: Option<&RawValue>) -> Made {
     let level = Params::parse(params).ok().and_then(|params| params.text("level"));
     let Some(level) = level.filter(|level| LEVELS.contains(&level.as_str())) else {
         let message = format!("params need `level`, one of {}", LEVELS.join(", "));
-        return Fault::params(id, message).to_answer();
+        return Err(error_object(INVALID_PARAMS, &message, None));
     };
+    *client.level.borrow_mut() = Some(level.clone());
     for (_, link) in client.links() {
         let is_able = link.info().is_some_and(|info| info.can("logging"));
-        if link.server.is_shared_child() {
+        if link.server.is_shared_child() || link.is_stateless() {
             continue;
         }
         link.set_level(&level);
@@ -315,7 +335,7 @@ fn set_level(client: &Rc<Client>, id: &Id, params: Option<&RawValue>) -> String 
             task::spawn("mcp log level", async move { drop(link.ask(ask).await) });
         }
     }
-    message::result(id, "{}")
+    Ok("{}".to_owned())
 }
 
 /// What a client tells.

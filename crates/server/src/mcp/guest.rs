@@ -31,7 +31,7 @@ use tokio::task::LocalSet;
 
 use super::{
     carrier::Carrier,
-    conversation::{About, Conversation, Ear, Reply},
+    conversation::{About, Conversation, Ear, Reply, Voice},
     hello::Hello,
     http::{HttpPlace, HttpTransport},
     party::Party,
@@ -120,8 +120,9 @@ impl Gate {
     pub fn tools(&self, within: Millis) -> Result<Vec<Box<RawValue>>, GuestError> {
         self.in_session(Box::new(|_| {}), async |talk, info| {
             let gather = Gather::again(&Listing::new(info), &[Kind::Tools]);
-            let (listing, _) =
-                pages(talk, gather, within).await.map_err(|(_, failure)| failed(failure))?;
+            let (listing, _) = pages(talk, gather, &Hello::own(), within)
+                .await
+                .map_err(|(_, failure)| failed(failure))?;
             let raw =
                 |item: &tidegate_mcp::listing::Item| RawValue::from_string(item.raw.to_string());
             Ok(listing.items(Kind::Tools).iter().filter_map(|item| raw(item).ok()).collect())
@@ -146,7 +147,8 @@ impl Gate {
         self.in_session(told, async |talk, _| {
             let params = Params::parse(Some(&params))
                 .map_err(|flaw| GuestError::Unusable(format!("the arguments: {flaw}")))?;
-            let reply = talk.ask("tools/call", params, Some(Rc::new(own_party())), within).await;
+            let voice = Voice { hello: &Hello::own(), party: Some(Rc::new(own_party())) };
+            let reply = talk.ask("tools/call", params, voice, within).await;
             let result = answer(reply)?;
             Ok(String::from_utf8_lossy(&result).into_owned())
         })
@@ -180,7 +182,7 @@ impl Gate {
 async fn greet(talk: &Rc<Conversation>) -> Result<ServerInfo, GuestError> {
     let hello = Hello::own();
     let params = Params::parse(Some(hello.params())).unwrap_or_default();
-    let reply = talk.ask("initialize", params, None, GREET_WITHIN).await;
+    let reply = talk.ask("initialize", params, Voice::of(&hello), GREET_WITHIN).await;
     let result = match reply {
         // Whatever is wrong this early, it is no gateway that could be asked.
         Reply::Failed(failure) if failure.cause != Cause::AuthRejected => {
@@ -227,6 +229,9 @@ fn own_party() -> Party {
         stream: Streams::new(false).standing(),
         progress,
         asked: Cell::new(0),
+        info: None,
+        level: None,
+        mirrored: Vec::new(),
     }
 }
 

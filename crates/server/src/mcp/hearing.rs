@@ -18,11 +18,13 @@ use serde_json::value::RawValue;
 use tidegate_mcp::{
     listing::Kind,
     message::{self, Id, METHOD_NOT_FOUND, Params},
+    stateless::listen,
 };
 
 use super::{
     client::cancelled_id,
     conversation::{About, Conversation, Ear},
+    front::LEVELS,
     link::{Link, Owner},
     party::Party,
     shelf::fetch,
@@ -52,8 +54,14 @@ impl Ear for Link {
                 }
             }
             "notifications/resources/updated" => self.tell_update(about.params),
+            // The gateway's own stream: what it brings is told by the lines around this one.
+            listen::ACKNOWLEDGED => {}
             _ => match changed_kinds(method) {
-                Some(kinds) => fetch(&self.server, self, kinds),
+                Some(kinds) => {
+                    for hello in self.speaks_for() {
+                        fetch(&self.server, self, &hello, kinds);
+                    }
+                }
                 None => self.tell_client(by, method, about),
             },
         }
@@ -84,8 +92,10 @@ impl Link {
         });
         let message = message::notification(method, about.params.map(RawValue::get));
         if let Some(party) = party {
-            party.stream.send(message.as_bytes(), Weight::Notice);
-        } else if let Some(client) = self.client() {
+            if is_wanted(&party, method, about.params) {
+                party.stream.send(message.as_bytes(), Weight::Notice);
+            }
+        } else if let Some(client) = self.client().filter(|it| !it.hello.is_stateless()) {
             client.streams.standing().send(message.as_bytes(), Weight::Notice);
         }
     }
@@ -100,6 +110,18 @@ impl Link {
             hub.resource_updated(&self.server, &uri, params.map(RawValue::get));
         }
     }
+}
+
+/// A client without a session wants log lines only if its request says from which level on.
+fn is_wanted(party: &Party, method: &str, params: Option<&RawValue>) -> bool {
+    let is_stateless = party.client.upgrade().is_some_and(|client| client.hello.is_stateless());
+    if !is_stateless || method != "notifications/message" {
+        return true;
+    }
+    let rank = |level: &str| LEVELS.iter().position(|it| *it == level);
+    let level = Params::parse(params).ok().and_then(|params| params.text("level"));
+    let wanted = party.level.as_deref().and_then(rank);
+    wanted.is_some_and(|wanted| level.and_then(|it| rank(&it)).is_none_or(|it| it >= wanted))
 }
 
 /// Progress carries the id of our call; the client gets its own token back.

@@ -8,13 +8,17 @@
 //! - Nothing is declared that could not be delivered: a shared connection, and the gateway's own,
 //!   declare nothing, since a server's question could reach nobody (S44).
 //! - Tasks are not declared: their ids would have to be routed, and are not.
+//! - A client of the stateless era may meet a server with sessions, whose questions could not
+//!   reach it there: to such a server it is introduced without what it could be asked.
 
 use std::sync::LazyLock;
 
 use serde_json::value::RawValue;
 use tidegate_mcp::{
+    era::Era,
     message::Version,
     raw::{Fields, quoted, text_value},
+    stateless::{self, Envelope},
 };
 
 /// Clients of one profile see the same lists.
@@ -27,14 +31,26 @@ impl Profile {
         static OWN: LazyLock<Profile> = LazyLock::new(|| Hello::own().profile);
         *OWN
     }
+
+    fn of(capabilities: &RawValue, version: &str) -> Self {
+        Self(fnv(&[capabilities.get().as_bytes(), version.as_bytes()]))
+    }
 }
 
 /// One introduction.
 #[derive(Clone, Debug)]
 pub(crate) struct Hello {
     pub(crate) profile: Profile,
+    /// The profile towards servers with sessions.
+    bridged: Profile,
+    /// The era that is spoken with the client.
+    pub(crate) era: Era,
     /// The params of `initialize`.
     params: Box<RawValue>,
+    /// What is declared to servers of the stateless era.
+    pub(crate) capabilities: Box<RawValue>,
+    /// Which program asks.
+    pub(crate) info: Box<RawValue>,
     can: Can,
 }
 
@@ -47,6 +63,11 @@ pub(crate) struct Can {
 }
 
 impl Can {
+    fn of(declared: &Fields<'_>) -> Self {
+        let has = |name: &str| declared.get(name).is_some_and(|value| value.get().starts_with('{'));
+        Self { sampling: has("sampling"), elicitation: has("elicitation"), roots: has("roots") }
+    }
+
     /// Whether a server's request may be handed to the client.
     pub(crate) fn be_asked(self, method: &str) -> bool {
         match method {
@@ -61,34 +82,47 @@ impl Can {
 impl Hello {
     /// The gateway speaks for itself.
     pub(crate) fn own() -> Self {
-        Self::new(Version::LATEST, "{}".to_owned(), &own_info(), Can::default())
+        Self::new(Version::LATEST, Fields::default(), &own_info())
     }
 
     /// The gateway speaks for a client, whose `initialize` had these params.
     pub(crate) fn of_client(params: &Fields<'_>, version: Version) -> Self {
         let declared = params.get("capabilities").map(|value| Fields::of(value, &[]));
-        let mut declared = declared.and_then(Result::ok).unwrap_or_default();
-        declared.remove("tasks");
-        let has = |name: &str| declared.get(name).is_some_and(|value| value.get().starts_with('{'));
-        let can =
-            Can { sampling: has("sampling"), elicitation: has("elicitation"), roots: has("roots") };
+        let declared = declared.and_then(Result::ok).unwrap_or_default();
         let info = params.get("clientInfo").map_or_else(own_info, |info| info.get().to_owned());
-        Self::new(version, declared.to_json(), &info, can)
+        Self::new(version, declared, &info)
     }
 
-    fn new(version: Version, capabilities: String, info: &str, can: Can) -> Self {
-        let profile = Profile(fnv(&[capabilities.as_bytes(), version.as_str().as_bytes()]));
+    /// The gateway speaks for a client that has no session.
+    pub(crate) fn of_envelope(envelope: &Envelope) -> Self {
+        let mut declared = Fields::of(&envelope.capabilities, &[]).unwrap_or_default();
+        drop(declared.edit("extensions", &[], |it| _ = it.remove(TASKS)));
+        declared.remove("tasks");
+        let info = envelope.info.as_deref().map_or_else(own_info, |info| info.get().to_owned());
+        let (capabilities, can) = (json(declared.to_json()), Can::of(&declared));
+        let profile = Profile::of(&capabilities, stateless::VERSION);
+        declared.retain(|name| !matches!(name, "sampling" | "elicitation" | "roots"));
+        let bridge = Self::new(Version::LATEST, declared, &info);
+        Self { profile, era: Era::Stateless, capabilities, can, ..bridge }
+    }
+
+    fn new(version: Version, mut declared: Fields<'_>, info: &str) -> Self {
+        declared.remove("tasks");
+        let capabilities = json(declared.to_json());
+        let profile = Profile::of(&capabilities, version.as_str());
         let mut params = Fields::default();
         params.set("protocolVersion", text_value(version.as_str()));
-        let mut set = |name, json: String| {
-            if let Ok(value) = RawValue::from_string(json) {
-                params.set(name, value);
-            }
-        };
-        set("capabilities", capabilities);
-        set("clientInfo", info.to_owned());
-        let params = RawValue::from_string(params.to_json()).expect("fields make an object");
-        Self { profile, params, can }
+        params.set("capabilities", capabilities.clone());
+        params.set("clientInfo", json(info.to_owned()));
+        Self {
+            profile,
+            bridged: profile,
+            era: Era::Sessions,
+            params: json(params.to_json()),
+            capabilities,
+            info: json(info.to_owned()),
+            can: Can::of(&declared),
+        }
     }
 
     /// The params of `initialize`.
@@ -100,6 +134,24 @@ impl Hello {
     pub(crate) fn can(&self) -> Can {
         self.can
     }
+
+    /// Whether the client has no session.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.era == Era::Stateless
+    }
+
+    /// The profile under which servers that speak an era know the client.
+    pub(crate) fn profile_in(&self, era: Era) -> Profile {
+        if era == Era::Sessions { self.bridged } else { self.profile }
+    }
+}
+
+/// The extension whose ids would have to be routed.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// Text that is JSON, as such; a client's own was read before.
+fn json(text: String) -> Box<RawValue> {
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// The gateway's name and version, as clients and servers learn it.
@@ -140,5 +192,18 @@ mod tests {
         assert_eq!(able.params().get(), expected);
         assert!(able.can().be_asked("roots/list") && able.can().be_asked("sampling/createMessage"));
         assert!(!able.can().be_asked("elicitation/create") && !able.can().be_asked("tools/call"));
+    }
+    #[test]
+    fn a_client_without_a_session_is_asked_nothing_by_servers_that_have_them() {
+        let capabilities =
+            r#"{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+        let capabilities = RawValue::from_string(capabilities.to_owned()).expect("json");
+        let envelope = Envelope { info: None, capabilities, log_level: None };
+        let hello = Hello::of_envelope(&envelope);
+        assert_eq!(hello.capabilities.get(), r#"{"elicitation":{}}"#);
+        assert!(hello.params().get().contains(r#""capabilities":{}"#), "{}", hello.params());
+        assert!(hello.is_stateless() && hello.can().be_asked("elicitation/create"));
+        assert_eq!(hello.profile_in(Era::Sessions), Profile::own());
+        assert_ne!(hello.profile_in(Era::Stateless), Profile::own());
     }
 }

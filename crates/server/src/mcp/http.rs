@@ -1,4 +1,5 @@
-//! Streamable HTTP to a server, in the era of sessions (2025-03-26 to 2025-11-25).
+//! Streamable HTTP to a server, in both eras: with a session (2025-03-26 to 2025-11-25), and
+//! without (2026-07-28), where a request carries headers of its own and nothing follows it.
 //!
 //! Every request of ours is a POST of its own, on a kept connection; its answer comes as JSON or
 //! on a stream of events, where the server may say other things first. What a server says of its
@@ -27,7 +28,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use tidegate_core::time::Millis;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -67,7 +68,8 @@ impl HttpTransport {
     }
 
     /// Sends a request; the `id` member of `message` is `call`. The outcome comes as events.
-    pub(crate) fn request(&self, call: u64, message: Bytes) {
+    /// `heads` are the headers that repeat what it says, in the stateless era.
+    pub(crate) fn request(&self, call: u64, message: Bytes, heads: Option<HeaderMap>) {
         if self.talk.is_over() {
             return;
         }
@@ -75,7 +77,7 @@ impl HttpTransport {
         let before = self.notices.so_far();
         let task = task::spawn_owned("mcp call", async move {
             before.were_taken().await;
-            let ended = call::run(&talk, call, message).await;
+            let ended = call::run(&talk, call, message, heads).await;
             talk.call_ended(call, ended).await;
         });
         self.talk.add_call(call, task);

@@ -25,6 +25,7 @@ use tidegate_mcp::{
     names::{Glob, Naming, NamingSettings, ServerNames},
     raw::{Fields, quoted},
     session::{Visibility, Waits},
+    stateless::Envelope,
 };
 
 use super::{
@@ -51,6 +52,8 @@ pub(crate) struct Hub {
     pub(crate) ground: Rc<Ground>,
     servers: RefCell<Vec<Kept>>,
     clients: RefCell<BTreeMap<String, Rc<Client>>>,
+    /// Those who stand for clients without a session, by caller and introduction.
+    stand_ins: RefCell<BTreeMap<(Arc<str>, Profile), Rc<Client>>>,
     catalogues: RefCell<BTreeMap<Profile, Rc<Catalogue>>>,
     /// What `find_tool` searches.
     pub(crate) indexes: Indexes,
@@ -70,6 +73,7 @@ impl Hub {
             ground,
             servers: RefCell::default(),
             clients: RefCell::default(),
+            stand_ins: RefCell::default(),
             catalogues: RefCell::default(),
             indexes: Indexes::default(),
             followed: RefCell::default(),
@@ -115,10 +119,9 @@ impl Hub {
             client.reload(&now_servers);
         }
         for gone in before.into_iter().flatten() {
-            let home = gone.server.home.borrow_mut().take();
-            if let Some(home) = home {
-                home.stop();
-                task::spawn("mcp farewell", async move { home.close().await });
+            for link in gone.server.take_links() {
+                link.stop();
+                task::spawn("mcp farewell", async move { link.close().await });
             }
         }
     }
@@ -128,9 +131,10 @@ impl Hub {
         self.servers.borrow().iter().map(|it| Rc::clone(&it.server)).collect()
     }
 
-    /// All sessions.
+    /// All clients, with a session or without.
     pub(crate) fn clients(&self) -> Vec<Rc<Client>> {
-        self.clients.borrow().values().map(Rc::clone).collect()
+        let (clients, stand_ins) = (self.clients.borrow(), self.stand_ins.borrow());
+        clients.values().chain(stand_ins.values()).map(Rc::clone).collect()
     }
 
     /// The session of this id.
@@ -149,13 +153,14 @@ impl Hub {
         let live = self.ground.live();
         let mcp = &live.file.mcp;
         if mcp.servers.is_empty() {
-            return Answer::json(StatusCode::NOT_FOUND, refusal("no MCP server is configured"));
+            return no_servers();
         }
         let Ok(params) = params.map_or(Ok(Fields::default()), |it| Fields::of(it, &[])) else {
             let fault = Fault::params(id, "params of `initialize` must be a plain object");
             return Answer::json(StatusCode::BAD_REQUEST, fault.to_answer());
         };
-        if !self.has_room(mcp.session.max as usize) {
+        let sessions: Vec<_> = self.clients.borrow().values().map(Rc::clone).collect();
+        if !self.made_room(sessions, mcp.session.max as usize) {
             let busy = "as many sessions are open as may be; end one, or try again";
             return Answer::json(StatusCode::SERVICE_UNAVAILABLE, refusal(busy));
         }
@@ -180,9 +185,52 @@ impl Hub {
         Answer { session: Some(session_id), ..answer }
     }
 
+    /// Whoever stands for a client without a session, as one request introduces it.
+    pub(crate) fn stand_in(
+        &self,
+        caller: &Arc<Caller>,
+        envelope: &Envelope,
+    ) -> Result<Rc<Client>, Answer> {
+        self.follow();
+        let live = self.ground.live();
+        let mcp = &live.file.mcp;
+        if mcp.servers.is_empty() {
+            return Err(no_servers());
+        }
+        let busy = |message| Answer::json(StatusCode::SERVICE_UNAVAILABLE, refusal(message));
+        let hello = Hello::of_envelope(envelope);
+        let key = (Arc::clone(&caller.name), hello.profile);
+        let known = self.stand_ins.borrow().get(&key).filter(|it| !it.is_over()).map(Rc::clone);
+        if let Some(known) = known {
+            let is_busy = known.is_busy();
+            return if is_busy { Err(busy("too many requests are under way")) } else { Ok(known) };
+        }
+        let stand_ins: Vec<_> = self.stand_ins.borrow().values().map(Rc::clone).collect();
+        if !self.made_room(stand_ins, mcp.session.max as usize) {
+            return Err(busy("too many kinds of clients are at work; try again"));
+        }
+        let opening = Opening {
+            id: String::new(),
+            caller: Arc::clone(caller),
+            version: Version::LATEST,
+            hello,
+            visibility: Visibility::Request,
+            waits: waits(mcp),
+        };
+        let client = Client::open(&self.ground, opening, &self.servers());
+        self.stand_ins.borrow_mut().insert(key, Rc::clone(&client));
+        Ok(client)
+    }
+
+    /// Whether any client wants to hear of a resource of a shared server.
+    pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
+        self.clients().iter().any(|client| client.is_subscribed(uri))
+    }
+
     /// Ends a session; calls under way may finish.
     pub(crate) fn end(&self, client: &Rc<Client>) {
         self.clients.borrow_mut().remove(&client.id);
+        self.stand_ins.borrow_mut().retain(|_, it| !Rc::ptr_eq(it, client));
         self.count();
         let client = Rc::clone(client);
         task::spawn("end of an mcp session", async move { client.end().await });
@@ -246,15 +294,17 @@ impl Hub {
 
     /// Something changed that sessions may be waiting for.
     pub(crate) fn wake(&self) {
-        self.clients.borrow().values().for_each(|client| client.wake());
+        self.clients().iter().for_each(|client| client.wake());
     }
 
     /// Everything ends, in good order.
     pub(crate) async fn close(&self) {
-        let clients = std::mem::take(&mut *self.clients.borrow_mut());
+        let clients = self.clients();
+        self.clients.borrow_mut().clear();
+        self.stand_ins.borrow_mut().clear();
         self.count();
         let mut ending = tokio::task::JoinSet::new();
-        for client in clients.into_values() {
+        for client in clients {
             ending.spawn_local(async move {
                 let links = client.end_links(SHUTDOWN).await;
                 for link in links {
@@ -263,21 +313,20 @@ impl Hub {
             });
         }
         for kept in self.servers.take() {
-            let home = kept.server.home.borrow_mut().take();
-            if let Some(home) = home {
-                home.stop();
-                ending.spawn_local(async move { home.close().await });
+            for link in kept.server.take_links() {
+                link.stop();
+                ending.spawn_local(async move { link.close().await });
             }
         }
         while ending.join_next().await.is_some() {}
     }
 
-    /// Whether one more session may be opened; the one idle for longest makes room.
-    fn has_room(&self, max: usize) -> bool {
-        if self.clients.borrow().len() < max.max(1) {
+    /// Whether there is room for one more of these; the one idle for longest makes it.
+    fn made_room(&self, these: Vec<Rc<Client>>, max: usize) -> bool {
+        if these.len() < max.max(1) {
             return true;
         }
-        let oldest = self.clients().into_iter().filter_map(|it| Some((it.idle_since()?, it)));
+        let oldest = these.into_iter().filter_map(|it| Some((it.idle_since()?, it)));
         match oldest.min_by_key(|(since, _)| *since) {
             Some((_, client)) => {
                 self.end(&client);
@@ -303,6 +352,10 @@ fn greeting(client: &Client, catalogue: &Catalogue) -> String {
         client.version,
         own_info(),
     )
+}
+
+fn no_servers() -> Answer {
+    Answer::json(StatusCode::NOT_FOUND, refusal("no MCP server is configured"))
 }
 
 /// 128 random bits.

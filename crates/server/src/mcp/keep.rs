@@ -23,7 +23,7 @@ use tidegate_mcp::{
 };
 
 use super::{
-    conversation::Reply,
+    conversation::{Reply, Voice},
     link::{Link, Owner},
 };
 use crate::{rng, task};
@@ -36,7 +36,8 @@ impl Link {
     pub(crate) fn keep_alive(&self) {
         let file = &self.server.file().keepalive;
         let is_off = file.method == Some(KeepaliveMethod::None);
-        let is_used = matches!(self.owner, Owner::Client(_)) || self.server.is_shared_child();
+        let is_shared = self.server.is_shared_child() || self.is_stateless();
+        let is_used = matches!(self.owner, Owner::Client(_)) || is_shared;
         if is_off || !is_used || self.keepalive.borrow().is_some() {
             return;
         }
@@ -58,9 +59,12 @@ impl Link {
                 let json = format!(r#"{{"name":{},"arguments":{args}}}"#, quoted(name));
                 let params = RawValue::from_string(json).ok();
                 let params = Params::parse(params.as_deref()).unwrap_or_default();
-                talk.ask("tools/call", params, None, within).await
+                talk.ask("tools/call", params, Voice::of(&self.hello), within).await
             }
-            None => talk.ask("ping", Params::default(), None, within).await,
+            None => {
+                let voice = Voice::of(&self.hello);
+                talk.ask(self.ping(), Params::default(), voice, within).await
+            }
         };
         match reply {
             Reply::Answer(Ok(result)) if tool.is_some() && is_tool_error(&result) => {

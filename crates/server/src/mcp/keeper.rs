@@ -1,7 +1,7 @@
 //! Keeping an eye on one server: the gateway's own connection to it, its lists, its probes.
 //!
 //! Rules kept here:
-//! - A probe is a `ping` over the connection that is there; it makes one where there is none, and
+//! - A probe is a `ping` (`server/discover` in the stateless era, which has none) over the connection that is there; it makes one where there is none, and
 //!   never a second one. A program that every session has for itself is probed over a session's
 //!   connection, and not at all without one; for its lists it is started once, at the beginning.
 //! - A probe needs no permit: it goes on while the breaker is open, and heals it.
@@ -22,7 +22,12 @@ use tidegate_mcp::{
     session::Contact,
 };
 
-use super::{conversation::Reply, ground::Ground, link::Link, server::Server};
+use super::{
+    conversation::{Reply, Voice},
+    ground::Ground,
+    link::Link,
+    server::Server,
+};
 use crate::{metrics::ProbeResult, rng};
 
 /// How late a change may be noticed.
@@ -85,7 +90,7 @@ fn settings(server: &Server, ground: &Ground) -> ProbeSettings {
 async fn first_look(server: &Rc<Server>, ground: &Rc<Ground>, home: &Rc<Link>) -> bool {
     let is_there = revive(server, home).await;
     if is_there {
-        server.lists_known(home).await;
+        server.lists_known(home, &home.hello).await;
     }
     server.contact.set(if is_there { Contact::Reached } else { Contact::Failed });
     if let Some(hub) = ground.hub() {
@@ -127,7 +132,8 @@ async fn probe_over(server: &Rc<Server>, link: &Rc<Link>) -> bool {
     }
     let Some(talk) = link.conversation() else { return false };
     let limit = server.call_timeout;
-    match talk.ask("ping", Params::default(), None, limit).await {
+    let (method, voice) = (link.ping(), Voice::of(&link.hello));
+    match talk.ask(method, Params::default(), voice, limit).await {
         Reply::Answer(Ok(_)) => true,
         Reply::Answer(Err(_)) => false,
         Reply::Failed(failure) => {

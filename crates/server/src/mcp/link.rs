@@ -1,15 +1,21 @@
 //! A kept connection to one server, at work: connects, converses, carries calls.
 //!
+//! `making` has how a connection is made, in whichever era the server speaks; `listening` what a
+//! server without sessions is asked to tell of its own accord.
+//!
 //! The machines decide ([`tidegate_mcp::link`], [`tidegate_mcp::call`]); here their words become
 //! sockets and timers.
 //!
 //! Rules kept here:
 //! - Connecting is a task of the link's, not of the call that asked for it: a call that is
 //!   cancelled does not take the attempt away from the others that wait for it.
-//! - After a connection was regained the server is told again what the client had told it: its log
-//!   level, its subscriptions.
+//! - Whoever speaks the stateless era has no session to lose: what the client told is said again
+//!   with every request.
 //! - A call waits in line while its server has as many calls as it may have at once; it takes a
 //!   permit of the core's only when its turn has come.
+
+mod listening;
+mod making;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -25,18 +31,19 @@ use tidegate_core::{
 use tidegate_mcp::{
     call::{Call, Code, Do, End, Errand, Unavailable},
     cause::Cause,
+    era::Era,
     health::{self, Reply as Meaning},
     link::{self as machine, Generation, LinkState},
     listing::ServerInfo,
-    message::{self, ErrorObject, Params},
-    raw::quoted,
+    message::{ErrorObject, Params},
+    stateless::{UNSUPPORTED_VERSION, discover},
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     client::Client,
-    conversation::{Conversation, Ear, Reply},
+    conversation::{Conversation, Reply, Voice},
     ground::Ground,
     hello::Hello,
     party::Party,
@@ -62,6 +69,8 @@ pub(crate) struct Link {
     pub(super) ground: Rc<Ground>,
     pub(super) owner: Owner,
     pub(super) hello: Hello,
+    /// The eras to try, in this order.
+    wishes: &'static [Era],
     pub(super) machine: RefCell<machine::Link>,
     talk: RefCell<Option<(Generation, Rc<Conversation>)>>,
     /// An attempt has ended, or the link was closed.
@@ -71,6 +80,11 @@ pub(crate) struct Link {
     info: RefCell<Option<Rc<ServerInfo>>>,
     level: RefCell<Option<String>>,
     pub(super) subscriptions: RefCell<BTreeSet<String>>,
+    /// Those have changed: whoever listens asks anew.
+    resubscribed: Rc<Notify>,
+    listening: RefCell<Option<Owned>>,
+    /// A look whether the server still answers, which sessions that open share.
+    checking: RefCell<Option<Rc<Check>>>,
     /// When the connection was made, and when something last went over it.
     pub(super) made_at: Cell<Now>,
     pub(super) sent_at: Cell<Now>,
@@ -79,11 +93,32 @@ pub(crate) struct Link {
 }
 
 /// A request to a server.
+#[derive(Clone)]
 pub(crate) struct Ask {
     pub(crate) method: &'static str,
     pub(crate) params: Option<Box<RawValue>>,
     pub(crate) errand: Errand,
     pub(crate) party: Option<Rc<Party>>,
+}
+
+/// A look whether a server still answers.
+#[derive(Default)]
+struct Check {
+    ended: Notify,
+    found: RefCell<Option<Result<(), Unavailable>>>,
+}
+
+impl Check {
+    async fn found(&self) -> Result<(), Unavailable> {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if let Some(found) = self.found.borrow().clone() {
+                return found;
+            }
+            ended.await;
+        }
+    }
 }
 
 /// What became of it.
@@ -96,17 +131,37 @@ pub(crate) enum Answered {
 }
 
 impl Link {
+    /// A link that speaks what its client speaks if the server does, and else the other era.
     pub(crate) fn new(
         ground: &Rc<Ground>,
         server: &Rc<Server>,
         hello: Hello,
         owner: Owner,
     ) -> Rc<Self> {
+        let wishes: &'static [Era] = match hello.era {
+            Era::Sessions => &[Era::Sessions, Era::Stateless],
+            Era::Stateless => &[Era::Stateless, Era::Sessions],
+        };
+        Self::wishing(ground, server, (hello, owner), wishes)
+    }
+
+    /// The gateway's one link to a server of the stateless era, over which all clients may speak.
+    pub(crate) fn lane(ground: &Rc<Ground>, server: &Rc<Server>) -> Rc<Self> {
+        Self::wishing(ground, server, (Hello::own(), Owner::Gateway), &[Era::Stateless])
+    }
+
+    fn wishing(
+        ground: &Rc<Ground>,
+        server: &Rc<Server>,
+        (hello, owner): (Hello, Owner),
+        wishes: &'static [Era],
+    ) -> Rc<Self> {
         Rc::new_cyclic(|this| Self {
             server: Rc::clone(server),
             ground: Rc::clone(ground),
             owner,
             hello,
+            wishes,
             machine: RefCell::new(machine::Link::new()),
             talk: RefCell::default(),
             turned: Notify::new(),
@@ -115,6 +170,9 @@ impl Link {
             info: RefCell::default(),
             level: RefCell::default(),
             subscriptions: RefCell::default(),
+            resubscribed: Rc::default(),
+            listening: RefCell::default(),
+            checking: RefCell::default(),
             made_at: Cell::new(ground.now()),
             sent_at: Cell::new(ground.now()),
             heard_at: Cell::new(ground.now()),
@@ -253,7 +311,11 @@ impl Link {
                 let left = call.deadline().since(self.ground.now());
                 // Params were taken apart before, so they can be again.
                 let params = Params::parse(ask.params.as_deref()).unwrap_or_default();
-                talk.ask(ask.method, params, ask.party.clone(), left).await
+                let client = ask.party.as_ref().and_then(|party| party.client.upgrade());
+                let hello = client.as_ref().map_or(&self.hello, |client| &client.hello);
+                let voice = Voice { hello, party: ask.party.clone() };
+                let reply = talk.ask(ask.method, params, voice, left).await;
+                if talk.is_stateless() { self.doubted(reply) } else { reply }
             }
             None => Reply::Failed(Failure::session_lost()),
         };
@@ -283,92 +345,51 @@ impl Link {
         (next, answer)
     }
 
-    /// Makes the connection, in a task of the link's own.
-    pub(super) fn connect(&self, generation: Generation) {
-        let Some(this) = self.this.upgrade() else { return };
-        let connecting = task::spawn_owned("mcp connect", async move {
-            let made = this.make().await;
-            this.made(generation, made);
+    /// A server that does not speak the era any more refused the request unread: it is greeted
+    /// anew.
+    fn doubted(&self, reply: Reply) -> Reply {
+        match &reply {
+            Reply::Answer(Err(error)) if code_of(error) == Some(UNSUPPORTED_VERSION) => {
+                self.server.set_eras(Default::default());
+                Reply::Failed(Failure::session_lost())
+            }
+            _ => reply,
+        }
+    }
+
+    /// Whether the server still answers, if it speaks the stateless era and has not said a word
+    /// for `fresh_for`: there is no session that would tell.
+    pub(crate) async fn still_answers(&self, fresh_for: Millis) -> Result<(), Unavailable> {
+        let is_stateless = self.conversation().is_some_and(|talk| talk.is_stateless());
+        let silence = self.ground.now().since(self.heard_at.get());
+        if !is_stateless || silence < fresh_for {
+            return Ok(());
+        }
+        let under_way = self.checking.borrow().clone();
+        match under_way.or_else(|| self.check()) {
+            Some(check) => check.found().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to look; also if whoever asked first goes away in the middle of it.
+    fn check(&self) -> Option<Rc<Check>> {
+        let this = self.this.upgrade()?;
+        let check = Rc::new(Check::default());
+        *self.checking.borrow_mut() = Some(Rc::clone(&check));
+        let begun = Rc::clone(&check);
+        task::spawn("mcp check", async move {
+            let errand = Errand::Repeatable;
+            let ask = Ask { method: discover::METHOD, params: None, errand, party: None };
+            let found = match this.ask(ask).await {
+                Answered::Reply(_) => Ok(()),
+                Answered::Unavailable(unavailable) => Err(unavailable),
+            };
+            *begun.found.borrow_mut() = Some(found);
+            this.checking.borrow_mut().take();
+            begun.ended.notify_waiters();
         });
-        *self.connecting.borrow_mut() = Some(connecting);
-    }
-
-    async fn make(&self) -> Result<(Rc<Conversation>, ServerInfo), Failure> {
-        let began = self.ground.now();
-        let (carrier, events) = self.server.open(&self.ground).await?;
-        let ear: Weak<dyn Ear> = self.this.clone();
-        let talk = Conversation::begin(carrier, events, ear);
-        let params = Params::parse(Some(self.hello.params())).unwrap_or_default();
-        let reply = talk.ask("initialize", params, None, self.server.initialize_within()).await;
-        let info = match reply {
-            Reply::Answer(Ok(result)) => read_info(&result),
-            Reply::Answer(Err(error)) => {
-                let error = serde_json::from_slice::<&RawValue>(&error).ok().map(ErrorObject::read);
-                let message = error.map(|error| error.message).unwrap_or_default();
-                tracing::warn!(server = &*self.server.name, message, "initialize was refused");
-                Err(Failure::of(Cause::Malformed, OutcomeKind::ServerError))
-            }
-            Reply::Failed(failure) => Err(failure),
-        };
-        let info = info.inspect_err(|failure| {
-            if failure.cause == Cause::ProcessExited {
-                self.server.exited(began, &talk.last_words());
-            }
-            let talk = Rc::clone(&talk);
-            task::spawn("end of a failed connect", talk.close());
-        })?;
-        talk.negotiated(&info.version);
-        talk.tell(message::notification("notifications/initialized", None));
-        self.restore(&talk).await;
-        Ok((talk, info))
-    }
-
-    /// Tells a new conversation what the old one knew.
-    async fn restore(&self, talk: &Rc<Conversation>) {
-        let within = self.server.connect_timeout;
-        let level = self.level.borrow().clone();
-        if let Some(level) = level {
-            let params = raw(format!(r#"{{"level":{}}}"#, quoted(&level)));
-            let params = Params::parse(params.as_deref()).unwrap_or_default();
-            drop(talk.ask("logging/setLevel", params, None, within).await);
-        }
-        let subscriptions = self.subscriptions.borrow().clone();
-        for uri in subscriptions {
-            let params = raw(format!(r#"{{"uri":{}}}"#, quoted(&uri)));
-            let params = Params::parse(params.as_deref()).unwrap_or_default();
-            drop(talk.ask("resources/subscribe", params, None, within).await);
-        }
-    }
-
-    fn made(&self, generation: Generation, made: Result<(Rc<Conversation>, ServerInfo), Failure>) {
-        let connected = match made {
-            Ok((talk, info)) => {
-                let is_wanted = self.machine.borrow_mut().connected(generation);
-                if is_wanted {
-                    *self.talk.borrow_mut() = Some((generation, talk));
-                    *self.info.borrow_mut() = Some(Rc::new(info));
-                    self.made_at.set(self.ground.now());
-                    self.heard_at.set(self.ground.now());
-                } else {
-                    task::spawn("end of an unwanted connection", talk.close());
-                }
-                is_wanted
-            }
-            Err(failure) => {
-                let cause = failure.cause;
-                tracing::debug!(server = &*self.server.name, %cause, "no connection");
-                self.machine.borrow_mut().failed(generation, failure);
-                false
-            }
-        };
-        // Whoever waits goes on after this; what the server offers is looked at first.
-        if connected {
-            if self.machine.borrow().reinitialised() > 0 {
-                self.ground.gateway().metrics.mcp_reinitialised(&self.server.name);
-            }
-            self.server.connected(self);
-        }
-        self.turned.notify_waiters();
+        Some(check)
     }
 
     /// No keepalive any more, from this moment on.
@@ -379,6 +400,7 @@ impl Link {
     /// Nothing is sent any more, no keepalive either, and nobody connects.
     pub(crate) fn stop(&self) {
         self.keepalive.borrow_mut().take();
+        self.listening.borrow_mut().take();
         self.machine.borrow_mut().close();
         self.connecting.borrow_mut().take();
         self.turned.notify_waiters();
@@ -398,6 +420,30 @@ impl Link {
         let is_ready = self.machine.borrow().state() == LinkState::Ready;
         let talk = self.talk.borrow();
         talk.as_ref().filter(|_| is_ready).map(|(_, talk)| Rc::clone(talk))
+    }
+
+    /// Whether the server is spoken to without a session.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.talk.borrow().as_ref().is_some_and(|(_, talk)| talk.is_stateless())
+    }
+
+    /// What asks the server for a sign of life.
+    pub(crate) fn ping(&self) -> &'static str {
+        if self.is_stateless() { discover::METHOD } else { "ping" }
+    }
+
+    /// The era that is spoken over it.
+    pub(crate) fn era(&self) -> Era {
+        if self.is_stateless() { Era::Stateless } else { Era::Sessions }
+    }
+
+    /// On whose behalf lists are fetched over it: its client's, or everybody's who has looked.
+    pub(super) fn speaks_for(&self) -> Vec<Hello> {
+        let mut all = vec![self.hello.clone()];
+        if self.is_stateless() && matches!(self.owner, Owner::Gateway) {
+            all.extend(self.server.shelf.hellos_in(Era::Stateless));
+        }
+        all
     }
 
     /// What the server said when it was greeted last.
@@ -425,6 +471,11 @@ impl Link {
     /// The client wants logs from this level on, now and after a re-initialise.
     pub(crate) fn set_level(&self, level: &str) {
         *self.level.borrow_mut() = Some(level.to_owned());
+    }
+
+    /// Whether the server was told which log lines are wanted.
+    pub(crate) fn has_level(&self) -> bool {
+        self.level.borrow().is_some()
     }
 
     /// The client, if the link is one client's.
@@ -455,20 +506,12 @@ impl Link {
     }
 }
 
-/// What a server says of itself; a version that we do not speak is a failure.
-fn read_info(result: &[u8]) -> Result<ServerInfo, Failure> {
-    let value = serde_json::from_slice::<&RawValue>(result).ok();
-    let info = value.and_then(|value| ServerInfo::read(value).ok());
-    let info = info.filter(|info| info.known_version().is_some());
-    info.ok_or_else(|| Failure::of(Cause::Malformed, OutcomeKind::ServerError))
+fn code_of(error: &[u8]) -> Option<i64> {
+    serde_json::from_slice::<&RawValue>(error).ok().map(|it| ErrorObject::read(it).code)
 }
 
 /// What an `error` says of its server.
 fn meaning_of(error: &[u8]) -> Meaning {
     let read = serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read);
     health::of_answer(read.as_ref().map(|error| (error.code, error.message.as_str())))
-}
-
-fn raw(json: String) -> Option<Box<RawValue>> {
-    RawValue::from_string(json).ok()
 }

@@ -16,4 +16,11 @@ pub(crate) struct Party {
     pub(crate) progress: Option<Box<RawValue>>,
     /// Requests of the server's that the client has not answered.
     pub(crate) asked: Cell<u32>,
+    /// Which program asks, if the request itself said so.
+    pub(crate) info: Option<Box<RawValue>>,
+    /// From which level on the client wants the log lines of this call; all that come if its
+    /// session says so, none if a client without one does not ask.
+    pub(crate) level: Option<String>,
+    /// Headers that repeat arguments, for servers of the stateless era.
+    pub(crate) mirrored: Vec<(String, String)>,
 }

@@ -4,8 +4,12 @@
 //! Rules kept here:
 //! - A tool of a server that is down, or that this session goes without, is *unavailable* and
 //!   never *unknown*: the catalogue knows names regardless of health.
-//! - What a server answers goes back as it came; only the id is the client's own.
+//! - What a server answers goes back as it came, but for what only one of two eras knows.
 //! - A tool's failure is a tool's result; everything else is an error of the protocol.
+//!
+//! `bridge` has what it takes when client and server speak different eras.
+
+mod bridge;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,9 +20,10 @@ use serde_json::value::RawValue;
 use tidegate_mcp::{
     call::{Code, Errand, Unavailable},
     cause::Cause,
-    message::{self, INVALID_PARAMS, Id, Params, RESOURCE_NOT_FOUND},
-    raw::Fields,
+    message::{INVALID_PARAMS, Params, RESOURCE_NOT_FOUND, error_object},
+    raw::{Fields, quoted},
     session::Entry,
+    stateless::{Envelope, heading, mirror},
 };
 
 use super::{
@@ -65,6 +70,20 @@ impl Relayed {
     }
 }
 
+/// A request of a client's, and what came with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) params: Option<&'a RawValue>,
+    /// Where everything goes that a server says before it answers.
+    pub(crate) stream: &'a Rc<Stream>,
+    /// What a request of the stateless era says of its sender, and its headers.
+    pub(crate) envelope: Option<&'a Envelope>,
+    pub(crate) heads: &'a [(String, String)],
+}
+
+/// The text of a `result`, or of an `error`.
+pub(crate) type Made = Result<String, String>;
+
 /// Where a request goes, with params as its server knows them.
 struct Way {
     place: usize,
@@ -73,104 +92,88 @@ struct Way {
     progress: Option<Box<RawValue>>,
     /// How the tool is described to clients, if it is one.
     tool: Option<Arc<str>>,
+    /// Headers that repeat arguments.
+    mirrored: Vec<(String, String)>,
 }
 
 /// A request that goes nowhere: an error's code and words.
 type Refused = (i64, String);
 
-/// Has a request answered; the whole message for the client.
-pub(crate) async fn relay(
-    client: &Rc<Client>,
-    stream: &Rc<Stream>,
-    what: Relayed,
-    id: &Id,
-    params: Option<&RawValue>,
-) -> String {
+/// Has a request answered.
+pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) -> Made {
     client.first_look().await;
     let wrapped = match what {
-        Relayed::CallTool if search::is_on(client) => search::take(client, params).await,
+        Relayed::CallTool if search::is_on(client) => search::take(client, asked.params).await,
         _ => Taken::Not,
     };
-    let params = match &wrapped {
-        Taken::Answer(result) => return message::result(id, result),
-        Taken::Call(params) => Some(&**params),
-        Taken::Not => params,
+    let asked = match &wrapped {
+        Taken::Answer(result) => return Ok(result.clone()),
+        Taken::Call(params) => Asked { params: Some(&**params), heads: &[], ..asked },
+        Taken::Not => asked,
     };
-    let mut way = way_of(client, what, params);
+    let is_wrapped = matches!(wrapped, Taken::Call(_));
+    let mut way = way_of(client, what, &asked, is_wrapped);
     if matches!(way, Err((INVALID_PARAMS | RESOURCE_NOT_FOUND, _))) {
         // A program that is only just starting may be the one that has it.
         client.children_up(longest_start(client)).await;
-        way = way_of(client, what, params);
+        way = way_of(client, what, &asked, is_wrapped);
     }
     match way {
-        Ok(way) => answer(client, stream, what, id, way).await,
-        Err((code, message)) => message::error(Some(id), code, &message, None),
+        Ok(way) => answer(client, what, &asked, way).await,
+        Err((code, message)) => Err(error_object(code, &message, None)),
     }
 }
 
-async fn answer(
-    client: &Rc<Client>,
-    stream: &Rc<Stream>,
-    what: Relayed,
-    id: &Id,
-    way: Way,
-) -> String {
-    let answered = match client.enter(way.place).await {
-        Entry::Go => match client.link(way.place) {
-            Some(link) => {
-                let party = Party {
-                    client: Rc::downgrade(client),
-                    stream: Rc::clone(stream),
-                    progress: way.progress,
-                    asked: Cell::new(0),
-                };
-                note_subscription(client, &link, what, &way.params);
-                let ask = Ask {
-                    method: what.method(),
-                    params: Some(way.params),
-                    errand: way.errand,
-                    party: Some(Rc::new(party)),
-                };
-                link.ask(ask).await
+async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way) -> Made {
+    let link = match client.enter(way.place).await {
+        Entry::Go => client.link(way.place).ok_or(Cause::Closing),
+        Entry::Refused(cause) => Err(cause),
+        Entry::Wait(_) => Err(Cause::Busy),
+    };
+    let answered = match link {
+        Ok(link) => {
+            note_subscription(client, &link, what, &way.params);
+            if link.is_stateless() && matches!(what, Relayed::Subscribe | Relayed::Unsubscribe) {
+                return Ok("{}".to_owned());
             }
-            None => Answered::Unavailable(unavailable(client, way.place, Cause::Closing)),
-        },
-        Entry::Refused(cause) => Answered::Unavailable(unavailable(client, way.place, cause)),
-        Entry::Wait(_) => Answered::Unavailable(unavailable(client, way.place, Cause::Busy)),
+            let party = Rc::new(Party {
+                client: Rc::downgrade(client),
+                stream: Rc::clone(asked.stream),
+                progress: way.progress,
+                asked: Cell::new(0),
+                info: asked.envelope.and_then(|it| it.info.clone()),
+                level: match asked.envelope {
+                    Some(envelope) => envelope.log_level.clone(),
+                    None => client.level.borrow().clone(),
+                },
+                mirrored: way.mirrored,
+            });
+            let ask = Ask {
+                method: what.method(),
+                params: Some(way.params),
+                errand: way.errand,
+                party: Some(party),
+            };
+            bridge::ask(client, &link, ask).await
+        }
+        Err(cause) => Answered::Unavailable(unavailable(client, way.place, cause)),
     };
     match answered {
-        Answered::Reply(reply) => {
-            let (part, is_result) = match &reply {
-                Ok(part) => (part, true),
-                Err(part) => (part, false),
-            };
-            // It was a part of a message that has been read.
-            match serde_json::from_slice::<&RawValue>(part) {
-                Ok(value) if is_result => message::answer(id, Ok(value)),
-                Ok(value) => message::answer(id, Err(value)),
-                Err(_) => {
-                    let malformed = unavailable(client, way.place, Cause::Malformed);
-                    failed(way.tool.as_deref(), id, &malformed)
-                }
-            }
-        }
-        Answered::Unavailable(unavailable) => failed(way.tool.as_deref(), id, &unavailable),
+        // It was a part of a message that has been read.
+        Answered::Reply(Ok(part)) => Ok(String::from_utf8_lossy(&part).into_owned()),
+        Answered::Reply(Err(part)) => Err(String::from_utf8_lossy(&part).into_owned()),
+        Answered::Unavailable(unavailable) => failed(way.tool.as_deref(), &unavailable),
     }
 }
 
-fn failed(tool: Option<&str>, id: &Id, unavailable: &Unavailable) -> String {
-    if let Some(tool) = tool {
-        let fields = Fields::parse(tool, &[]);
-        let has_schema = fields.is_ok_and(|it| it.get("outputSchema").is_some());
-        let result = match has_schema {
-            true => unavailable.schema_tool_result(),
-            false => unavailable.tool_result(),
-        };
-        return message::result(id, &result.to_string());
-    }
-    let error = RawValue::from_string(unavailable.rpc_error().to_string());
-    let error = error.expect("an error object is JSON");
-    message::answer(id, Err(&error))
+fn failed(tool: Option<&str>, unavailable: &Unavailable) -> Made {
+    let Some(tool) = tool else { return Err(unavailable.rpc_error().to_string()) };
+    let fields = Fields::parse(tool, &[]);
+    let has_schema = fields.is_ok_and(|it| it.get("outputSchema").is_some());
+    Ok(match has_schema {
+        true => unavailable.schema_tool_result().to_string(),
+        false => unavailable.tool_result().to_string(),
+    })
 }
 
 fn unavailable(client: &Client, place: usize, cause: Cause) -> Unavailable {
@@ -178,14 +181,26 @@ fn unavailable(client: &Client, place: usize, cause: Cause) -> Unavailable {
     Unavailable { server, cause, retry_after: None, code: Code::BackendUnavailable }
 }
 
-/// Which server, and what it is to be asked.
-fn way_of(client: &Client, what: Relayed, params: Option<&RawValue>) -> Result<Way, Refused> {
+/// Which server, and what it is to be asked. A call that was wrapped in another has no headers of
+/// its own.
+fn way_of(
+    client: &Client,
+    what: Relayed,
+    asked: &Asked<'_>,
+    is_wrapped: bool,
+) -> Result<Way, Refused> {
     let flawed = |flaw: tidegate_mcp::raw::Flaw| (INVALID_PARAMS, format!("params: {flaw}"));
-    let mut params = Params::parse(params).map_err(flawed)?;
+    let mut params = Params::parse(asked.params).map_err(flawed)?;
     let mut described = None;
+    let mut mirrored = Vec::new();
     let (place, errand) = match what {
         Relayed::CallTool => {
             let (place, errand, raw) = tool(client, &mut params)?;
+            if asked.envelope.is_some() && !is_wrapped {
+                let checked = mirror::check_call(&raw, params.get("arguments"), asked.heads);
+                checked.map_err(|refused| (refused.code, refused.message))?;
+            }
+            mirrored = repeated(&raw, &params, asked.heads);
             described = Some(raw);
             (place, errand)
         }
@@ -198,7 +213,17 @@ fn way_of(client: &Client, what: Relayed, params: Option<&RawValue>) -> Result<W
     let progress = params.progress_token();
     let params = RawValue::from_string(params.to_json());
     let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
-    Ok(Way { place, params, errand, progress, tool: described })
+    Ok(Way { place, params, errand, progress, tool: described, mirrored })
+}
+
+/// The headers that repeat a call's arguments, and those of the client's that are not understood.
+fn repeated(tool: &str, params: &Params<'_>, heads: &[(String, String)]) -> Vec<(String, String)> {
+    let mut all = mirror::headers(tool, params.get("arguments"));
+    let is_known = |name: &str| all.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    let others = heads.iter().filter(|(name, _)| name.starts_with(heading::PARAM));
+    let others: Vec<_> = others.filter(|(name, _)| !is_known(name)).cloned().collect();
+    all.extend(others);
+    all
 }
 
 fn tool(client: &Client, params: &mut Params<'_>) -> Result<(usize, Errand, Arc<str>), Refused> {
@@ -272,16 +297,35 @@ fn text(params: &Params<'_>, name: &str) -> Result<String, Refused> {
 fn note_subscription(client: &Client, link: &Link, what: Relayed, params: &RawValue) {
     let uri = Params::parse(Some(params)).ok().and_then(|params| params.text("uri"));
     let Some(uri) = uri else { return };
-    // What a shared server tells goes to those who asked for it.
-    let subscriptions = match link.server.is_shared_child() {
-        true => &client.subscriptions,
-        false => &link.subscriptions,
+    let is_wanted = match what {
+        Relayed::Subscribe => true,
+        Relayed::Unsubscribe => false,
+        _ => return,
     };
-    match what {
-        Relayed::Subscribe => _ = subscriptions.borrow_mut().insert(uri),
-        Relayed::Unsubscribe => _ = subscriptions.borrow_mut().remove(&uri),
-        _ => {}
+    // What a shared server tells goes to those who asked for it.
+    if link.server.is_shared_child() || link.is_stateless() {
+        client.set_subscribed(&uri, is_wanted);
     }
+    if link.is_stateless() {
+        let is_wanted = client.ground.hub().is_some_and(|hub| hub.is_subscribed(&uri));
+        link.subscribe(&uri, is_wanted);
+    } else if !link.server.is_shared_child() {
+        match is_wanted {
+            true => _ = link.subscriptions.borrow_mut().insert(uri),
+            false => _ = link.subscriptions.borrow_mut().remove(&uri),
+        }
+    }
+}
+
+/// Sees to it that a client without a session hears of a resource, or does not any more.
+pub(crate) async fn subscribe(client: &Rc<Client>, uri: &str, is_wanted: bool) {
+    let method = if is_wanted { Relayed::Subscribe } else { Relayed::Unsubscribe };
+    let params = RawValue::from_string(format!(r#"{{"uri":{}}}"#, quoted(uri))).ok();
+    let stream = client.streams.standing();
+    let params = params.as_deref();
+    let asked = Asked { params, stream: &stream, envelope: None, heads: &[] };
+    // What cannot be subscribed to is never told of; the client is told so by silence.
+    drop(relay(client, method, asked).await);
 }
 
 fn longest_start(client: &Client) -> Duration {

@@ -23,6 +23,7 @@ use tidegate_core::{
 };
 use tidegate_mcp::{
     cause::Cause,
+    era::{Era, Eras},
     listing::{Changes, Kind},
     session::Contact,
     supervisor::{RestartSettings, Start, Supervisor},
@@ -36,6 +37,7 @@ use super::{
     http::{HttpPlace, HttpTransport},
     link::Link,
     shelf::{Shelf, fetch},
+    sse::SseTransport,
     stdio::{StdioSettings, StdioTransport, own_warden},
     transport::{Events, Failure},
 };
@@ -56,6 +58,12 @@ pub(crate) struct Server {
     pub(crate) shelf: Shelf,
     /// The gateway's own connection: lists and probes; of a shared child, everything.
     pub(crate) home: RefCell<Option<Rc<Link>>>,
+    /// The link that clients share where the server speaks the stateless era beside another.
+    lane: RefCell<Option<Rc<Link>>>,
+    /// What is known of the eras it speaks.
+    eras: Cell<Eras>,
+    /// Whether it speaks the transport before streamable HTTP.
+    is_old: Cell<bool>,
     /// Whether an attempt to connect has ended since the start, and how the last one did.
     pub(crate) contact: Cell<Contact>,
     supervisor: RefCell<Supervisor>,
@@ -88,6 +96,9 @@ impl Server {
             turns: Semaphore::new(file.max_calls.max(1) as usize),
             shelf: Shelf::default(),
             home: RefCell::default(),
+            lane: RefCell::default(),
+            eras: Cell::default(),
+            is_old: Cell::default(),
             contact: Cell::default(),
             supervisor: RefCell::new(Supervisor::new(RestartSettings::default())),
             ground: Rc::downgrade(ground),
@@ -137,7 +148,92 @@ impl Server {
 
     /// The profile under which a client is shown this server's lists.
     pub(crate) fn profile_for(&self, hello: &Hello) -> Profile {
-        if self.is_shared_child() { Profile::own() } else { hello.profile }
+        match self.is_shared_child() {
+            true => Profile::own(),
+            false => hello.profile_in(self.era_for(hello)),
+        }
+    }
+
+    /// The era that is spoken with it on a client's behalf: the client's own if it can be.
+    fn era_for(&self, hello: &Hello) -> Era {
+        let eras = self.eras.get();
+        match hello.era {
+            Era::Sessions if eras.speaks(Era::Sessions) == Some(false) => Era::Stateless,
+            Era::Stateless if eras.speaks(Era::Stateless) != Some(true) => Era::Sessions,
+            era => era,
+        }
+    }
+
+    /// What is known of the eras it speaks.
+    pub(crate) fn eras(&self) -> Eras {
+        self.eras.get()
+    }
+
+    pub(crate) fn set_eras(&self, eras: Eras) {
+        self.eras.set(eras);
+    }
+
+    /// Whether it speaks the transport before streamable HTTP.
+    pub(crate) fn is_old(&self) -> bool {
+        self.is_old.get()
+    }
+
+    pub(crate) fn set_old(&self, is_old: bool) {
+        self.is_old.set(is_old);
+    }
+
+    /// Finds out whether it speaks the stateless era, if a client does and nobody has asked yet.
+    /// Nothing is known afterwards if the answer was unclear.
+    pub(crate) async fn ask_era(self: &Rc<Self>, hello: &Hello) {
+        if self.must_ask_era(hello)
+            && let Some(lane) = self.lane()
+        {
+            drop(lane.bring_up(self.connect_timeout).await);
+        }
+    }
+
+    /// Whether it has to be asked which era it speaks before a client can have a link.
+    pub(crate) fn must_ask_era(&self, hello: &Hello) -> bool {
+        let is_known = self.eras.get().speaks(Era::Stateless).is_some();
+        hello.is_stateless() && !is_known && matches!(self.way, Way::Http(_))
+    }
+
+    /// The link to use on behalf of a client that is not to have one of its own: that of a shared
+    /// program, or the one to a server without sessions.
+    pub(crate) fn shared_link(self: &Rc<Self>, hello: &Hello) -> Option<Rc<Link>> {
+        if self.is_child() {
+            return self.home.borrow().clone().filter(|_| self.is_shared_child());
+        }
+        let is_known = self.eras.get().speaks(Era::Stateless) == Some(true);
+        let is_stateless = self.era_for(hello) == Era::Stateless;
+        if is_known && is_stateless { self.lane() } else { None }
+    }
+
+    /// The gateway's one link to a server of the stateless era: its own if that speaks it.
+    fn lane(self: &Rc<Self>) -> Option<Rc<Link>> {
+        let home = self.home.borrow().clone();
+        if let Some(home) = home.filter(|home| home.is_stateless()) {
+            return Some(home);
+        }
+        let ground = self.ground.upgrade()?;
+        let mut lane = self.lane.borrow_mut();
+        Some(Rc::clone(lane.get_or_insert_with(|| Link::lane(&ground, self))))
+    }
+
+    /// The gateway's own links, to be closed.
+    pub(crate) fn take_links(&self) -> Vec<Rc<Link>> {
+        let links = [self.home.borrow_mut().take(), self.lane.borrow_mut().take()];
+        links.into_iter().flatten().collect()
+    }
+
+    /// Begins a conversation over the transport before streamable HTTP.
+    pub(crate) async fn open_old(&self, ground: &Ground) -> Result<(Carrier, Events), Failure> {
+        let Way::Http(place) = &self.way else {
+            return Err(Failure::of(Cause::SwitchedOff, OutcomeKind::Cancelled));
+        };
+        let (pool, clock) = (Rc::clone(&ground.worker.pool), ground.gateway().clock);
+        let opened = SseTransport::open(Rc::clone(place), pool, clock, self.connect_timeout).await;
+        opened.map(|(transport, events)| (Carrier::Sse(transport), events))
     }
 
     /// What it says about itself to such a client; nothing before it was reached.
@@ -211,21 +307,23 @@ impl Server {
     /// A link to it is there: what it offers is looked at, unless it is known.
     pub(crate) fn connected(self: &Rc<Self>, link: &Link) {
         let is_again = link.machine.borrow().reinitialised() > 0;
-        if is_again || !self.shelf.knows(link.hello.profile) {
-            fetch(self, link, &Kind::ALL);
+        for hello in link.speaks_for() {
+            if is_again || !self.shelf.knows(hello.profile_in(link.era())) {
+                fetch(self, link, &hello, &Kind::ALL);
+            }
         }
     }
 
-    /// Has the lists fetched over this link if they are still not known.
-    pub(crate) fn fetch_missing(self: &Rc<Self>, link: &Link) {
-        if !self.shelf.knows(link.hello.profile) {
-            fetch(self, link, &Kind::ALL);
+    /// Has the lists for a client fetched over this link if they are not known.
+    pub(crate) fn fetch_missing(self: &Rc<Self>, link: &Link, hello: &Hello) {
+        if !self.shelf.knows(hello.profile_in(link.era())) {
+            fetch(self, link, hello, &Kind::ALL);
         }
     }
 
-    /// Waits until the lists that a link's client will see are known, or cannot be had.
-    pub(crate) async fn lists_known(&self, link: &Link) {
-        let profile = link.hello.profile;
+    /// Waits until the lists that a client will see over this link are known, or cannot be had.
+    pub(crate) async fn lists_known(&self, link: &Link, hello: &Hello) {
+        let profile = hello.profile_in(link.era());
         let known = async {
             loop {
                 let mut news = std::pin::pin!(self.shelf.news());

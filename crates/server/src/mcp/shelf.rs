@@ -18,14 +18,15 @@ use serde_json::value::RawValue;
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
     cause::Cause,
+    era::Era,
     listing::{Changes, Gather, Kind, Listing, Shortfall},
     message::Params,
 };
 use tokio::sync::Notify;
 
 use super::{
-    conversation::{Conversation, Reply},
-    hello::Profile,
+    conversation::{Conversation, Reply, Voice},
+    hello::{Hello, Profile},
     link::Link,
     server::Server,
     transport::Failure,
@@ -47,6 +48,8 @@ pub(crate) struct Shelf {
 
 #[derive(Default)]
 struct Entry {
+    /// Who looked first, and in which era: on whose behalf it is looked again.
+    hello: Option<(Hello, Era)>,
     listing: Option<Arc<Listing>>,
     /// The fetch under way.
     fetching: Option<Owned>,
@@ -71,6 +74,13 @@ impl Shelf {
         }
     }
 
+    /// On whose behalf lists were fetched in an era.
+    pub(crate) fn hellos_in(&self, era: Era) -> Vec<Hello> {
+        let shelf = self.by_profile.borrow();
+        let hellos = shelf.values().filter_map(|entry| entry.hello.as_ref());
+        hellos.filter(|(_, other)| *other == era).map(|(hello, _)| hello.clone()).collect()
+    }
+
     /// Whether a fetch for this profile is under way.
     pub(crate) fn is_fetching(&self, profile: Profile) -> bool {
         self.by_profile.borrow().get(&profile).is_some_and(|entry| entry.fetching.is_some())
@@ -83,8 +93,9 @@ impl Shelf {
 }
 
 /// Fetches over this link what is not known: everything, or the kinds that changed.
-pub(crate) fn fetch(server: &Rc<Server>, link: &Link, kinds: &[Kind]) {
-    let profile = link.hello.profile;
+pub(crate) fn fetch(server: &Rc<Server>, link: &Link, hello: &Hello, kinds: &[Kind]) {
+    let era = link.era();
+    let profile = hello.profile_in(era);
     let Some(talk) = link.conversation() else { return };
     let Some(info) = link.info() else { return };
     let mut shelf = server.shelf.by_profile.borrow_mut();
@@ -92,6 +103,7 @@ pub(crate) fn fetch(server: &Rc<Server>, link: &Link, kinds: &[Kind]) {
         return;
     }
     let entry = shelf.entry(profile).or_default();
+    entry.hello.get_or_insert_with(|| (hello.clone(), era));
     if entry.fetching.is_some() {
         entry.stale.extend(kinds);
         return;
@@ -102,7 +114,8 @@ pub(crate) fn fetch(server: &Rc<Server>, link: &Link, kinds: &[Kind]) {
         _ => Gather::new((*info).clone()),
     };
     let is_first = before.is_none();
-    let fetching = Fetching { server: Rc::downgrade(server), link: link.downgrade(), profile };
+    let (hello, link) = (hello.clone(), link.downgrade());
+    let fetching = Fetching { server: Rc::downgrade(server), link, profile, hello };
     entry.fetching = Some(task::spawn_owned("mcp listing", async move {
         if !is_first {
             tokio::time::sleep(SETTLE).await;
@@ -115,12 +128,13 @@ struct Fetching {
     server: Weak<Server>,
     link: Weak<Link>,
     profile: Profile,
+    hello: Hello,
 }
 
 impl Fetching {
     async fn run(self, talk: &Rc<Conversation>, gather: Gather) {
         let Some(server) = self.server.upgrade() else { return };
-        let gathered = gathered(&server, talk, gather).await;
+        let gathered = gathered(&server, talk, gather, &self.hello).await;
         let changes = match gathered {
             Some(listing) => server.shelved(self.profile, listing),
             None => None,
@@ -134,7 +148,7 @@ impl Fetching {
             std::mem::take(&mut entry.stale)
         };
         if let (false, Some(link)) = (stale.is_empty(), self.link.upgrade()) {
-            fetch(&server, &link, &stale);
+            fetch(&server, &link, &self.hello, &stale);
         }
         server.shelf.news.notify_waiters();
         if let Some(changes) = changes {
@@ -144,8 +158,13 @@ impl Fetching {
 }
 
 /// Follows the pages to their end; `None` if the server did not answer.
-async fn gathered(server: &Server, talk: &Rc<Conversation>, gather: Gather) -> Option<Listing> {
-    match pages(talk, gather, server.call_timeout).await {
+async fn gathered(
+    server: &Server,
+    talk: &Rc<Conversation>,
+    gather: Gather,
+    hello: &Hello,
+) -> Option<Listing> {
+    match pages(talk, gather, hello, server.call_timeout).await {
         Ok((listing, shortfall)) => {
             if !shortfall.is_empty() {
                 tracing::warn!(
@@ -170,12 +189,13 @@ async fn gathered(server: &Server, talk: &Rc<Conversation>, gather: Gather) -> O
 pub(super) async fn pages(
     talk: &Rc<Conversation>,
     mut gather: Gather,
+    hello: &Hello,
     within: Millis,
 ) -> Result<(Listing, Shortfall), (Kind, Failure)> {
     while let Some(ask) = gather.ask() {
         let params = ask.params().and_then(|json| RawValue::from_string(json).ok());
         let params = Params::parse(params.as_deref()).unwrap_or_default();
-        match talk.ask(ask.method(), params, None, within).await {
+        match talk.ask(ask.method(), params, Voice::of(hello), within).await {
             Reply::Answer(Ok(result)) => {
                 let page = serde_json::from_slice::<&RawValue>(&result).ok();
                 if page.is_none_or(|page| gather.page(page).is_err()) {

@@ -86,7 +86,7 @@ impl Streams {
     pub(crate) fn end(&self, stream: &Stream) {
         stream.end();
         let mut ended = self.ended.borrow_mut();
-        ended.push_back(stream.number);
+        ended.extend(stream.number);
         if ended.len() > ENDED_KEPT
             && let Some(oldest) = ended.pop_front()
         {
@@ -118,9 +118,12 @@ impl Streams {
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    number: u32,
+    /// `None`: it belongs to no session, and nobody can come back for the rest.
+    number: Option<u32>,
     ring: RefCell<Ring>,
     news: Notify,
+    /// Something was sent, or a reader has gone.
+    turned: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -145,8 +148,39 @@ enum Next {
 }
 
 impl Stream {
+    /// A stream of the stateless era, and the events for its client.
+    pub(crate) fn plain() -> (Rc<Self>, mpsc::Receiver<Bytes>) {
+        let ring = RefCell::default();
+        let stream = Self { number: None, ring, news: Notify::new(), turned: Notify::new() };
+        let stream = Rc::new(stream);
+        let events = stream.attach(0);
+        (stream, events)
+    }
+
+    /// Waits until something was sent.
+    pub(crate) async fn spoken(&self) {
+        self.until(|ring| !ring.events.is_empty() || ring.first > 0).await;
+    }
+
+    /// Waits until its reader has gone.
+    pub(crate) async fn abandoned(&self) {
+        self.until(|ring| !ring.has_reader).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Ring) -> bool) {
+        loop {
+            let mut turned = std::pin::pin!(self.turned.notified());
+            turned.as_mut().enable();
+            if is_so(&self.ring.borrow()) {
+                return;
+            }
+            turned.await;
+        }
+    }
+
     fn new(number: u32, has_priming: bool) -> Self {
-        let stream = Self { number, ring: RefCell::default(), news: Notify::new() };
+        let (ring, turned) = (RefCell::default(), Notify::new());
+        let stream = Self { number: Some(number), ring, news: Notify::new(), turned };
         if has_priming {
             let id = format!("id: {number}-0\nretry: {RETRY_MS}\ndata:\n\n");
             stream.ring.borrow_mut().push(id.into());
@@ -165,6 +199,7 @@ impl Stream {
         ring.push(event);
         drop(ring);
         self.news.notify_one();
+        self.turned.notify_waiters();
     }
 
     /// Whether a reader is attached.
@@ -172,7 +207,7 @@ impl Stream {
         self.ring.borrow().has_reader
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.ring.borrow_mut().is_ended = true;
         self.news.notify_one();
     }
@@ -196,6 +231,7 @@ impl Stream {
         task::spawn("events for a client", async move {
             stream.feed(reader, from, sender).await;
             stream.ring.borrow_mut().detach(reader);
+            stream.turned.notify_waiters();
         });
         events
     }
@@ -289,10 +325,13 @@ impl Ring {
 }
 
 /// One event. A message of several lines is sent as several: they are one again when read.
-fn event(stream: u32, number: u64, message: &[u8]) -> Bytes {
+fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Bytes {
     use std::io::Write as _;
     let mut event = Vec::with_capacity(message.len() + 48);
-    write!(event, "event: message\nid: {stream}-{number}\n").expect("a vector takes every write");
+    event.extend_from_slice(b"event: message\n");
+    if let Some(stream) = stream {
+        writeln!(event, "id: {stream}-{number}").expect("a vector takes every write");
+    }
     for line in message.split(|byte| matches!(byte, b'\n' | b'\r')) {
         event.extend_from_slice(b"data: ");
         event.extend_from_slice(line);

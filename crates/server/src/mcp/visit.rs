@@ -60,8 +60,8 @@ pub(crate) async fn visit(
         Ok(()) => {
             let within = Duration::from_millis(LISTS_WITHIN.min(server.call_timeout).0);
             // A server that says nothing more has no listing on its shelf.
-            drop(tokio::time::timeout(within, server.lists_known(&link)).await);
-            server.shelf.listing(link.hello.profile).ok_or(NoVisit::NoLists)
+            drop(tokio::time::timeout(within, server.lists_known(&link, &link.hello)).await);
+            server.shelf.listing(link.hello.profile_in(link.era())).ok_or(NoVisit::NoLists)
         }
         Err(unavailable) => Err(NoVisit::Unreached(unavailable.cause)),
     };

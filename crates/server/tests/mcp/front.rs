@@ -39,24 +39,6 @@ fn initialize_is_answered_at_once_and_in_the_clients_version() {
 }
 
 #[test]
-fn a_client_of_the_stateless_era_gets_the_answer_that_makes_it_fall_back() {
-    let (_fake, gate) = bed();
-    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {}});
-    for method in ["server/discover", "tools/list", "subscriptions/listen"] {
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}});
-        let headers =
-            format!("{}mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n", usual());
-        let mut exchange = post(gate.address(), &headers, &body.to_string()).expect("an answer");
-        assert_eq!(exchange.status, 400, "{method}");
-        let error = exchange.json()["error"].clone();
-        let code = error["code"].as_i64().expect("a JSON-RPC error");
-        assert!(![-32020, -32021, -32022].contains(&code), "{method}: {error}");
-    }
-    assert_eq!(Client::open(gate.address()).text("echo"), "{}", "and then it opens a session");
-}
-
-#[test]
 fn a_session_that_was_ended_is_unknown_and_its_backend_sessions_are_deleted() {
     let (fake, gate) = bed();
     let client = gate.named("one");

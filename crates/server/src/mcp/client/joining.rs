@@ -1,5 +1,8 @@
 //! How servers join a session, and how long it waits for them.
 //!
+//! A client shares the gateway's link to a program that all share, and to a server without
+//! sessions; to every other it has one of its own.
+//!
 //! The session machine decides; here its words become connections, timers and notifications.
 
 use std::rc::{Rc, Weak};
@@ -46,6 +49,9 @@ impl Client {
 
     /// Waits for servers that are still connecting, as long as a first look may.
     pub(crate) async fn first_look(&self) {
+        if self.visibility == Visibility::Request {
+            (0..self.places.borrow().len()).for_each(|place| self.follow(place));
+        }
         self.session.borrow_mut().look(self.ground.now());
         loop {
             let mut turned = std::pin::pin!(self.turned.notified());
@@ -60,7 +66,7 @@ impl Client {
             let span = Duration::from_millis(until.since(now).0);
             drop(tokio::time::timeout(span, turned).await);
         }
-        if self.visibility == Visibility::Live {
+        if self.visibility.follows_health() {
             (0..self.places.borrow().len()).for_each(|place| self.follow(place));
         }
         self.session.borrow_mut().shown();
@@ -140,10 +146,15 @@ impl Client {
     /// its lists are known.
     pub(super) fn connect(&self, place: usize) {
         let Some(server) = self.server(place) else { return };
-        let link = self.own_link(place, &server);
         let this = Weak::clone(&self.this);
         let limit = server.initialize_within();
+        // A link that is there at once remembers what the client says before it is made.
+        let link = (!server.must_ask_era(&self.hello)).then(|| self.own_link(&server));
+        let hello = self.hello.clone();
         task::spawn("mcp join", async move {
+            server.ask_era(&hello).await;
+            let link = link.or_else(|| Some(this.upgrade()?.own_link(&server)));
+            let Some(link) = link else { return };
             let mut brought = link.bring_up(limit).await;
             let until = link.ground.now().after(server.connect_timeout);
             // A place among the children may be free in a moment: the lists' own are short-lived.
@@ -152,10 +163,14 @@ impl Client {
                 brought = link.bring_up(limit).await;
             }
             if brought.is_ok() {
-                server.lists_known(&link).await;
+                let fresh_for = link.ground.live().file.mcp.fresh_for.millis();
+                brought = link.still_answers(fresh_for).await;
+            }
+            if brought.is_ok() {
+                server.lists_known(&link, &hello).await;
                 // Whoever fetched them may have left in the middle of it.
-                server.fetch_missing(&link);
-                server.lists_known(&link).await;
+                server.fetch_missing(&link, &hello);
+                server.lists_known(&link, &hello).await;
             }
             server.contact.set(if brought.is_ok() { Contact::Reached } else { Contact::Failed });
             let Some(client) = this.upgrade() else { return };
@@ -177,16 +192,18 @@ impl Client {
         });
     }
 
-    fn own_link(&self, place: usize, server: &Rc<Server>) -> Rc<Link> {
-        if let Some(link) = self.link(place) {
+    fn own_link(&self, server: &Rc<Server>) -> Rc<Link> {
+        let mut places = self.places.borrow_mut();
+        // A reload may have taken it away; the link is then made for nobody, and dropped.
+        let mut place = places.iter_mut().find(|it| Rc::ptr_eq(&it.server, server));
+        if let Some(link) = place.as_ref().and_then(|it| it.link.clone()) {
             return link;
         }
-        let shared = server.is_shared_child().then(|| server.home.borrow().clone()).flatten();
-        let link = shared.unwrap_or_else(|| {
+        let link = server.shared_link(&self.hello).unwrap_or_else(|| {
             let owner = Owner::Client(Weak::clone(&self.this));
             Link::new(&self.ground, server, self.hello.clone(), owner)
         });
-        if let Some(place) = self.places.borrow_mut().get_mut(place) {
+        if let Some(place) = &mut place {
             place.link = Some(Rc::clone(&link));
         }
         link

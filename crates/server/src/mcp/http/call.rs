@@ -67,17 +67,30 @@ pub(crate) fn kind_of(headers: &HeaderMap) -> Kind {
 }
 
 /// Makes a request, and tells what comes until its answer.
-pub(super) async fn run(talk: &Conversation, call: u64, message: Bytes) -> Result<(), Failure> {
+pub(super) async fn run(
+    talk: &Conversation,
+    call: u64,
+    message: Bytes,
+    heads: Option<HeaderMap>,
+) -> Result<(), Failure> {
     if let Some(failure) = talk.refusal() {
         return Err(failure);
     }
     let had_session = talk.has_session();
-    let post = || talk.request(Method::POST, message.clone(), None);
+    let post = || {
+        let mut request = talk.request(Method::POST, message.clone(), None);
+        if let Some(heads) = &heads {
+            request.headers_mut().extend(heads.clone());
+        }
+        request
+    };
     let (head, body) = talk.send(Line::Calls, post).await?.into_parts();
     if !head.status.is_success() {
         return refused(talk, call, &head, body, had_session).await;
     }
-    talk.note_session(&head.headers);
+    if heads.is_none() {
+        talk.note_session(&head.headers);
+    }
     let told = |failure| Failure { status: Some(head.status.as_u16()), ..failure };
     match kind_of(&head.headers) {
         Kind::Json => json(talk, call, body).await.map_err(told),

@@ -88,7 +88,7 @@ async fn a_client_that_does_not_read_loses_notices_and_no_answer() {
 
 #[test]
 fn a_message_of_several_lines_is_one_event() {
-    let event = event(0, 7, b"{\r\n\"a\":1\n}");
+    let event = event(Some(0), 7, b"{\r\n\"a\":1\n}");
     let text = std::str::from_utf8(&event).expect("text");
     assert_eq!(text, "event: message\nid: 0-7\ndata: {\ndata: \ndata: \"a\":1\ndata: }\n\n");
 }

@@ -301,7 +301,7 @@ impl Talk {
 
     pub(crate) fn request(&self, call: u64, method: &str) {
         let message = json!({"jsonrpc": "2.0", "id": call, "method": method});
-        self.transport.request(call, message.to_string().into());
+        self.transport.request(call, message.to_string().into(), None);
     }
 
     pub(crate) fn notice(&self, method: &str) {

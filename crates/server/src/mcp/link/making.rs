@@ -1,0 +1,266 @@
+//! How a link's connection is made: the server is greeted in the eras it may speak, one after the
+//! other, until it answers in words of one.
+//!
+//! | greeting | answered | then |
+//! |---|---|---|
+//! | any | in its own words | that era is spoken, and remembered of the server |
+//! | any | refused for what it says | the next era; over HTTP at last the transport before all |
+//! | any | no connection | nothing else is tried |
+//! | `server/discover` | unclear (overload, silence, …) | the next era, and nothing is remembered |
+//! | `initialize` | unclear | nothing else is tried |
+//!
+//! Rules kept here:
+//! - What is learned of a server's eras comes from success: a refusal of one greeting counts when
+//!   another was answered.
+//! - After a connection was regained the server is told again what the client had told it: its log
+//!   level, its subscriptions.
+
+use std::rc::{Rc, Weak};
+
+use serde_json::value::RawValue;
+use tidegate_core::{outcome::OutcomeKind, time::Now};
+use tidegate_mcp::{
+    cause::Cause,
+    era::{self, Era, Greeted},
+    link::Generation,
+    listing::ServerInfo,
+    message::{self, ErrorObject, Params},
+    raw::quoted,
+    stateless::discover,
+};
+
+use super::{Link, listening};
+use crate::{
+    mcp::{
+        carrier::Carrier,
+        conversation::{Conversation, Ear, Reply, Voice},
+        transport::{Events, Failure},
+    },
+    task,
+};
+
+/// A connection, and who is at its other end.
+type Made = (Rc<Conversation>, ServerInfo);
+
+/// Why a greeting brought nothing.
+enum Ungreeted {
+    /// The server may speak another era.
+    Next(Failure),
+    /// Nothing else would help.
+    Final(Failure),
+}
+
+impl Link {
+    /// Makes the connection, in a task of the link's own.
+    pub(in crate::mcp) fn connect(&self, generation: Generation) {
+        let Some(this) = self.this.upgrade() else { return };
+        let connecting = task::spawn_owned("mcp connect", async move {
+            let made = this.make().await;
+            this.made(generation, made);
+        });
+        *self.connecting.borrow_mut() = Some(connecting);
+    }
+
+    async fn make(&self) -> Result<Made, Failure> {
+        let began = self.ground.now();
+        let opened = match self.server.is_old() {
+            true => self.server.open_old(&self.ground).await?,
+            false => self.server.open(&self.ground).await?,
+        };
+        let talk = self.begin_talk(opened);
+        let failure = match self.greet(&talk).await {
+            Ok(info) => return Ok((talk, info)),
+            Err(failure) => failure,
+        };
+        self.give_up(&talk, began, failure);
+        if !self.may_be_old(&talk, failure) {
+            return Err(failure);
+        }
+        // What came of the newer ways says more than that there is no older one.
+        let opened = self.server.open_old(&self.ground).await.map_err(|_| failure)?;
+        let talk = self.begin_talk(opened);
+        match self.try_era(&talk, Era::Sessions).await {
+            Ok(info) => {
+                self.server.set_old(true);
+                Ok((talk, info))
+            }
+            Err(Ungreeted::Next(failure) | Ungreeted::Final(failure)) => {
+                self.give_up(&talk, began, failure);
+                Err(failure)
+            }
+        }
+    }
+
+    fn begin_talk(&self, (carrier, events): (Carrier, Events)) -> Rc<Conversation> {
+        let ear: Weak<dyn Ear> = self.this.clone();
+        Conversation::begin(carrier, events, ear)
+    }
+
+    fn give_up(&self, talk: &Rc<Conversation>, began: Now, failure: Failure) {
+        if failure.cause == Cause::ProcessExited {
+            self.server.exited(began, &talk.last_words());
+        }
+        self.server.set_old(false);
+        task::spawn("end of a failed connect", Rc::clone(talk).close());
+    }
+
+    /// Whether a server that refused every greeting may have the first transport of all: it knows
+    /// no POST to its address.
+    fn may_be_old(&self, talk: &Conversation, failure: Failure) -> bool {
+        let is_refused = matches!(failure.cause, Cause::Status(400..=499));
+        is_refused && talk.is_http() && self.wishes.contains(&Era::Sessions)
+    }
+
+    /// Greets in the eras that are worth trying.
+    async fn greet(&self, talk: &Rc<Conversation>) -> Result<ServerInfo, Failure> {
+        let mut eras = self.server.eras();
+        let mut refused: Vec<Era> = Vec::new();
+        let mut first = None;
+        for era in eras.worth_trying(self.wishes) {
+            match self.try_era(talk, era).await {
+                Ok(info) => {
+                    refused.iter().for_each(|other| eras.learn(*other, false));
+                    eras.learn(era, true);
+                    self.server.set_eras(eras);
+                    return Ok(info);
+                }
+                Err(Ungreeted::Next(failure)) => {
+                    refused.push(era);
+                    first.get_or_insert(failure);
+                }
+                Err(Ungreeted::Final(failure)) => return Err(first.unwrap_or(failure)),
+            }
+        }
+        // Its sessions are known to work; that it refuses the other era is an answer too.
+        if refused == [Era::Stateless] && eras.speaks(Era::Sessions) == Some(true) {
+            eras.learn(Era::Stateless, false);
+            self.server.set_eras(eras);
+        } else if refused.len() > 1 {
+            eras.forget();
+            self.server.set_eras(eras);
+        }
+        Err(first.unwrap_or_else(refusal))
+    }
+
+    async fn try_era(&self, talk: &Rc<Conversation>, era: Era) -> Result<ServerInfo, Ungreeted> {
+        talk.speak(era);
+        let (reply, greeted) = match era {
+            Era::Sessions => {
+                let params = Params::parse(Some(self.hello.params())).unwrap_or_default();
+                let within = self.server.initialize_within();
+                let reply = talk.ask("initialize", params, Voice::of(&self.hello), within).await;
+                let greeted = read(&reply, era::of_initialize);
+                (reply, greeted)
+            }
+            Era::Stateless => {
+                let within = self.server.connect_timeout;
+                let voice = Voice::of(&self.hello);
+                let reply = talk.ask(discover::METHOD, Params::default(), voice, within).await;
+                let greeted = read(&reply, era::of_discover);
+                (reply, greeted)
+            }
+        };
+        match (greeted, era) {
+            (Greeted::Speaks(info), Era::Sessions) => {
+                talk.negotiated(&info.version);
+                talk.tell(message::notification("notifications/initialized", None));
+                self.restore(talk).await;
+                Ok(info)
+            }
+            (Greeted::Speaks(info), Era::Stateless) => Ok(info),
+            (Greeted::Other, _) => Err(Ungreeted::Next(self.refused(&reply, era))),
+            (Greeted::Unclear(failure), Era::Stateless) => Err(Ungreeted::Next(failure)),
+            (Greeted::Unclear(failure) | Greeted::Unreachable(failure), _) => {
+                Err(Ungreeted::Final(failure))
+            }
+        }
+    }
+
+    /// What a greeting that was refused comes to if no other is taken.
+    fn refused(&self, reply: &Reply, era: Era) -> Failure {
+        match reply {
+            Reply::Failed(failure) => *failure,
+            Reply::Answer(Err(error)) => {
+                let error = serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read);
+                let message = error.map(|error| error.message).unwrap_or_default();
+                tracing::debug!(
+                    server = &*self.server.name,
+                    ?era,
+                    message,
+                    "a greeting was refused"
+                );
+                refusal()
+            }
+            Reply::Answer(Ok(_)) => refusal(),
+        }
+    }
+
+    /// Tells a new conversation what the old one knew.
+    async fn restore(&self, talk: &Rc<Conversation>) {
+        let within = self.server.connect_timeout;
+        let tell = async |method: &str, json: String| {
+            let params = RawValue::from_string(json).ok();
+            let params = Params::parse(params.as_deref()).unwrap_or_default();
+            drop(talk.ask(method, params, Voice::of(&self.hello), within).await);
+        };
+        let level = self.level.borrow().clone();
+        if let Some(level) = level {
+            tell("logging/setLevel", format!(r#"{{"level":{}}}"#, quoted(&level))).await;
+        }
+        let subscriptions = self.subscriptions.borrow().clone();
+        for uri in subscriptions {
+            tell("resources/subscribe", format!(r#"{{"uri":{}}}"#, quoted(&uri))).await;
+        }
+    }
+
+    fn made(&self, generation: Generation, made: Result<Made, Failure>) {
+        let connected = match made {
+            Ok((talk, info)) => {
+                let is_wanted = self.machine.borrow_mut().connected(generation);
+                if is_wanted {
+                    *self.talk.borrow_mut() = Some((generation, Rc::clone(&talk)));
+                    *self.info.borrow_mut() = Some(Rc::new(info));
+                    self.made_at.set(self.ground.now());
+                    self.heard_at.set(self.ground.now());
+                    let listening = talk.is_stateless().then(|| {
+                        let listening =
+                            listening::run(self.downgrade(), talk, Rc::clone(&self.resubscribed));
+                        task::spawn_owned("mcp listening", listening)
+                    });
+                    *self.listening.borrow_mut() = listening;
+                } else {
+                    task::spawn("end of an unwanted connection", talk.close());
+                }
+                is_wanted
+            }
+            Err(failure) => {
+                let cause = failure.cause;
+                tracing::debug!(server = &*self.server.name, %cause, "no connection");
+                self.machine.borrow_mut().failed(generation, failure);
+                false
+            }
+        };
+        // Whoever waits goes on after this; what the server offers is looked at first.
+        if connected {
+            if self.machine.borrow().reinitialised() > 0 {
+                self.ground.gateway().metrics.mcp_reinitialised(&self.server.name);
+            }
+            self.server.connected(self);
+        }
+        self.turned.notify_waiters();
+    }
+}
+
+fn read(reply: &Reply, meaning: impl FnOnce(Result<&RawValue, &RawValue>) -> Greeted) -> Greeted {
+    let part = |bytes| serde_json::from_slice::<&RawValue>(bytes).ok();
+    match reply {
+        Reply::Answer(Ok(result)) => part(result).map_or(Greeted::Other, |it| meaning(Ok(it))),
+        Reply::Answer(Err(error)) => part(error).map_or(Greeted::Other, |it| meaning(Err(it))),
+        Reply::Failed(failure) => era::of_failure(*failure),
+    }
+}
+
+/// It answered, and speaks nothing that is spoken here.
+fn refusal() -> Failure {
+    Failure::of(Cause::Malformed, OutcomeKind::ServerError)
+}
