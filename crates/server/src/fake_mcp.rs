@@ -1,16 +1,18 @@
-//! A scripted MCP server of the session era: the backend of tests, benches and the demo.
+//! A scripted MCP server: the backend of tests, benches and the demo.
 //!
-//! It speaks 2025-03-26, 2025-06-18 and 2025-11-25, has tools, resources and prompts, asks its
-//! client back (sampling, elicitation, roots), and misbehaves exactly as its [`Script`] says. What
-//! it received can be read, and so can what its client did wrong.
+//! It speaks 2025-03-26, 2025-06-18 and 2025-11-25, and if its [`Script`] says so also 2024-11-05
+//! over one stream of events, or 2026-07-28 without sessions. It has tools, resources and prompts,
+//! asks its client back (sampling, elicitation, roots), and misbehaves exactly as its script says.
+//! What it received can be read, and so can what its client did wrong.
 //!
 //! Three ways to use it: as a [`FakeMcpServer`] on a socket of its own, as a child process
 //! ([`serve_stdio`]), and inside the process over any stream of bytes (`serve`).
 //!
 //! ```text
-//! http.rs, stdio.rs   the wire: one message in, a stream of messages out
+//! http.rs, sse.rs, stdio.rs   the wire: one message in, a stream of messages out
 //!   → talk.rs         one conversation: its handshake, its requests to the client, its streams
-//!   → answer.rs       which method?  lists.rs (pages), call.rs (tools)
+//!   → answer.rs       which method?  lists.rs (pages), call.rs (tools), questions.rs
+//!   → stateless.rs    the era without sessions: what is checked, how results are dressed
 //! script.rs, tool.rs  what it is told to be;  record.rs  what it saw
 //! ```
 //!
@@ -26,15 +28,20 @@ mod body;
 mod call;
 mod http;
 mod lists;
+mod questions;
 mod record;
 mod script;
 mod server;
+mod sse;
+mod stateless;
 mod stdio;
 mod talk;
 mod tool;
 
 pub use record::{Counts, Received};
-pub use script::{Lost, Opening, Outage, Ping, Prompt, Resource, Script, StdioHabits};
+pub use script::{
+    Era, Lost, Opening, Outage, Ping, Prompt, Resource, Script, StdioHabits, Transport,
+};
 pub use server::FakeMcpServer;
 pub use stdio::serve_stdio;
 pub use tool::{Act, Hints, Tool};
@@ -50,6 +57,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use record::Record;
+use stateless::Listener;
 use talk::Talk;
 
 /// A fake MCP server: its script, its conversations, and what it saw.
@@ -59,6 +67,8 @@ pub(crate) struct FakeMcp {
     script: ArcSwap<Script>,
     record: Record,
     talks: Mutex<BTreeMap<String, Arc<Talk>>>,
+    /// Streams of `subscriptions/listen`, by a number of their own.
+    listeners: Mutex<BTreeMap<u64, Listener>>,
     next_session: AtomicU64,
     /// Changes when the server dies: everything that serves a client ends then.
     life: watch::Sender<Life>,
@@ -81,6 +91,7 @@ impl FakeMcp {
             record: Record::new(script.record),
             script: ArcSwap::from_pointee(script),
             talks: Mutex::default(),
+            listeners: Mutex::default(),
             next_session: AtomicU64::new(1),
             life: watch::Sender::new(Life::Up),
         })
@@ -104,6 +115,7 @@ impl FakeMcp {
 
     /// Sends a notification to every client, on the stream that belongs to no request.
     fn tell_all(&self, method: &str, params: Option<Value>) {
+        stateless::tell(self, method, params.as_ref());
         let message = notification(method, params);
         for talk in self.talks().values() {
             talk.tell(&message);
@@ -121,6 +133,16 @@ impl FakeMcp {
         // Streams are cut before they are forgotten: ending one in good order is no crash.
         for talk in std::mem::take(&mut *self.talks()).values() {
             talk.cut_all();
+        }
+        for listener in std::mem::take(&mut *self.listeners()).values() {
+            listener.cut();
+        }
+    }
+
+    /// Ends every stream of `subscriptions/listen` in good order.
+    pub(crate) fn end_listening(&self) {
+        for listener in std::mem::take(&mut *self.listeners()).values() {
+            listener.finish();
         }
     }
 
@@ -159,6 +181,10 @@ impl FakeMcp {
     /// Ends a conversation; whether there was one.
     fn end(&self, id: &str) -> bool {
         self.talks().remove(id).is_some()
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, BTreeMap<u64, Listener>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn talks(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Talk>>> {

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::script::{Ping, Script};
 use super::talk::Talk;
 use super::tool::Act;
-use super::{FakeMcp, call, lists, notification};
+use super::{FakeMcp, call, lists, notification, stateless};
 
 /// How a request ends.
 #[derive(Debug)]
@@ -101,6 +101,7 @@ async fn by_method(
     let script = fake.script.load_full();
     let params = &request["params"];
     match request["method"].as_str().unwrap_or_default() {
+        "server/discover" if talk.is_stateless() => stateless::discover(&script),
         "ping" => ping(script.ping).await,
         "tools/call" => match act {
             Some(act) => call::perform(fake, talk, stream, params, act).await,
@@ -149,8 +150,8 @@ pub(super) fn hear(fake: &Arc<FakeMcp>, talk: &Arc<Talk>, message: Value) {
     }
 }
 
-/// What `initialize` is answered with.
-pub(super) fn hello(script: &Script, version: &str) -> String {
+/// What it can do.
+pub(super) fn capabilities(script: &Script) -> Value {
     let mut capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
     if !script.resources.is_empty() || !script.templates.is_empty() {
         capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
@@ -161,9 +162,19 @@ pub(super) fn hello(script: &Script, version: &str) -> String {
     if !script.completions.is_empty() {
         capabilities["completions"] = json!({});
     }
+    capabilities
+}
+
+/// Who it is.
+pub(super) fn server_info(script: &Script) -> Value {
+    json!({"name": script.name, "version": "1.0.0"})
+}
+
+/// What `initialize` is answered with.
+pub(super) fn hello(script: &Script, version: &str) -> String {
     let mut hello = json!({
-        "protocolVersion": version, "capabilities": capabilities,
-        "serverInfo": {"name": script.name, "version": "1.0.0"},
+        "protocolVersion": version, "capabilities": capabilities(script),
+        "serverInfo": server_info(script),
     });
     if let Some(instructions) = &script.instructions {
         hello["instructions"] = json!(instructions);
@@ -198,7 +209,9 @@ pub(super) async fn wait(ms: u64) {
 
 /// Tells everybody who watches a resource that it has changed.
 pub(super) fn touch(fake: &FakeMcp, uri: &str) {
-    let message = notification("notifications/resources/updated", Some(json!({"uri": uri})));
+    let params = json!({"uri": uri});
+    stateless::tell(fake, "notifications/resources/updated", Some(&params));
+    let message = notification("notifications/resources/updated", Some(params));
     for talk in fake.talks().values().filter(|talk| talk.watches(uri)) {
         talk.tell(&message);
     }

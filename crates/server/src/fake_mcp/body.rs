@@ -4,7 +4,7 @@
 //! - What was said before a cut reaches the socket first: the body gives way once, so that the
 //!   connection is flushed, before it fails.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -23,7 +23,42 @@ pub(super) struct Cut;
 #[derive(Debug)]
 pub(super) enum Body {
     Whole(Option<Bytes>),
-    Events { outs: Outs, has_ids: bool, is_cut: bool },
+    Events(Events),
+}
+
+/// A stream of events as a body.
+#[derive(Debug)]
+pub(super) struct Events {
+    /// What comes before everything else.
+    first: Option<Bytes>,
+    outs: Outs,
+    has_ids: bool,
+    is_cut: bool,
+    /// What the end of the stream means, whoever ends it.
+    _ending: Option<Ending>,
+}
+
+/// Something that is done when this is dropped.
+pub(super) struct Ending(Option<Box<dyn FnOnce()>>);
+
+impl Ending {
+    pub(super) fn new(act: impl FnOnce() + 'static) -> Self {
+        Self(Some(Box::new(act)))
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}
+
+impl fmt::Debug for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ending")
+    }
 }
 
 impl Body {
@@ -51,8 +86,24 @@ impl Body {
 
     /// A stream of events, for as long as somebody speaks.
     pub(super) fn events(outs: Outs, has_ids: bool) -> Response<Self> {
+        Self::stream(Events { first: None, outs, has_ids, is_cut: false, _ending: None })
+    }
+
+    /// The same, with something that is done when the stream ends.
+    pub(super) fn events_until(outs: Outs, ending: Ending) -> Response<Self> {
+        let _ending = Some(ending);
+        Self::stream(Events { first: None, outs, has_ids: false, is_cut: false, _ending })
+    }
+
+    /// The same, with an event before all others.
+    pub(super) fn events_from(first: String, outs: Outs, ending: Ending) -> Response<Self> {
+        let (first, _ending) = (Some(first.into()), Some(ending));
+        Self::stream(Events { first, outs, has_ids: false, is_cut: false, _ending })
+    }
+
+    fn stream(events: Events) -> Response<Self> {
         let mut response = Self::new(StatusCode::OK, "text/event-stream", Bytes::new());
-        *response.body_mut() = Self::Events { outs, has_ids, is_cut: false };
+        *response.body_mut() = Self::Events(events);
         response
     }
 }
@@ -67,23 +118,28 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match &mut *self {
             Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Events { is_cut: true, .. } => Poll::Ready(Some(Err(Cut))),
-            Self::Events { outs, has_ids, is_cut } => match ready!(outs.poll_recv(cx)) {
-                None => Poll::Ready(None),
-                Some(Out::Prime(id)) => {
-                    let text = format!("id: {id}\nretry: 50\ndata: \n\n");
-                    Poll::Ready(Some(Ok(Frame::data(text.into()))))
+            Self::Events(Events { is_cut: true, .. }) => Poll::Ready(Some(Err(Cut))),
+            Self::Events(Events { first: first @ Some(_), .. }) => {
+                Poll::Ready(first.take().map(|first| Ok(Frame::data(first))))
+            }
+            Self::Events(Events { outs, has_ids, is_cut, .. }) => {
+                match ready!(outs.poll_recv(cx)) {
+                    None => Poll::Ready(None),
+                    Some(Out::Prime(id)) => {
+                        let text = format!("id: {id}\nretry: 50\ndata: \n\n");
+                        Poll::Ready(Some(Ok(Frame::data(text.into()))))
+                    }
+                    Some(Out::Message(id, text)) => {
+                        let id = has_ids.then_some(id.as_str());
+                        Poll::Ready(Some(Ok(Frame::data(event(id, &text)))))
+                    }
+                    Some(Out::Cut) => {
+                        *is_cut = true;
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
                 }
-                Some(Out::Message(id, text)) => {
-                    let id = has_ids.then_some(id.as_str());
-                    Poll::Ready(Some(Ok(Frame::data(event(id, &text)))))
-                }
-                Some(Out::Cut) => {
-                    *is_cut = true;
-                    cx.waker().wake_by_ref();
-                    Poll::Pending
-                }
-            },
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Reply, touch, wait};
 use super::talk::Talk;
 use super::tool::{Act, Tool};
-use super::{FakeMcp, notification};
+use super::{FakeMcp, notification, questions};
 
 /// A picture of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY\
@@ -56,14 +56,17 @@ pub(super) async fn perform(
         }
         Act::Logs(levels) => {
             let wanted = talk.level();
-            for level in levels.iter().filter(|level| is_wanted(level, wanted.as_deref())) {
+            // Without sessions nobody hears logs who did not ask for them with the call itself.
+            let is_heard = wanted.is_some() || !talk.is_stateless();
+            let is_said = |level: &&String| is_heard && is_wanted(level, wanted.as_deref());
+            for level in levels.iter().filter(is_said) {
                 talk.say(stream, &log(level, &format!("{tool} says {level}")));
             }
             done()
         }
-        Act::Sample => ask(talk, stream, "sampling/createMessage", sampling()).await,
-        Act::Elicit => ask(talk, stream, "elicitation/create", elicitation()).await,
-        Act::Roots => ask(talk, stream, "roots/list", Value::Null).await,
+        Act::Sample | Act::Elicit | Act::Roots | Act::AskAll | Act::Rounds(_) => {
+            text(&questions::ask(talk, stream, &act).await)
+        }
         Act::Say(message) => {
             talk.say(stream, &message);
             done()
@@ -80,7 +83,7 @@ pub(super) async fn perform(
             Reply::Text(r#"{"jsonrpc":"2.0","id":"nobody's","result":{"content":[]}}"#.to_owned())
         }
         Act::Drop(ms) => {
-            if stream != 0 && fake.script.load().primes {
+            if stream != 0 && fake.script.load().primes && !talk.is_stateless() {
                 talk.detach(stream);
             }
             wait(ms).await;
@@ -127,25 +130,6 @@ async fn progress(talk: &Talk, stream: u64, token: &Value, steps: u64, every_ms:
     }
 }
 
-/// Asks the client and answers with what it said: its result, or its error.
-async fn ask(talk: &Talk, stream: u64, method: &str, params: Value) -> Reply {
-    let answer = talk.ask(stream, method, params).await;
-    match answer.get("result") {
-        Some(result) => text(&format!("result {result}")),
-        None => text(&format!("error {}", answer["error"])),
-    }
-}
-
-fn sampling() -> Value {
-    let message = json!({"role": "user", "content": {"type": "text", "text": "say hello"}});
-    json!({"messages": [message], "maxTokens": 10})
-}
-
-fn elicitation() -> Value {
-    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    json!({"message": "your name?", "requestedSchema": schema})
-}
-
 fn log(level: &str, text: &str) -> String {
     let params = json!({"level": level, "logger": "fake", "data": text});
     notification("notifications/message", Some(params))
@@ -157,7 +141,7 @@ fn is_wanted(level: &str, wanted: Option<&str>) -> bool {
     wanted.is_none_or(|wanted| rank(level) >= rank(wanted))
 }
 
-fn text(text: &str) -> Reply {
+pub(super) fn text(text: &str) -> Reply {
     Reply::Result(json!({"content": [{"type": "text", "text": text}]}).to_string())
 }
 

@@ -1,4 +1,5 @@
-//! A fake MCP server over Streamable HTTP, on any stream of bytes.
+//! A fake MCP server over HTTP, on any stream of bytes: here Streamable HTTP with sessions; the
+//! transport before it (`sse`) and the era after it (`stateless`) have files of their own.
 //!
 //! Rules kept here:
 //! - A request is carried out in a task of its own: a client that goes away has cancelled nothing.
@@ -22,17 +23,19 @@ use super::FakeMcp;
 use super::answer::{self, Plan, Reply};
 use super::body::{Body, Cut};
 use super::record::Received;
-use super::script::{Lost, Opening};
+use super::script::{Era, Lost, Opening, Script, Transport};
 use super::talk::{Out, Talk};
+use super::{sse, stateless};
 use crate::task;
 
 /// The largest message taken: twice what the gateway lets through.
 const MAX_BODY: usize = 64 << 20;
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+pub(super) const SESSION: &str = "mcp-session-id";
+pub(super) const VERSION: &str = "mcp-protocol-version";
 
-type Answer = Result<Response<Body>, Cut>;
+/// What a request over HTTP comes to.
+pub(super) type Answer = Result<Response<Body>, Cut>;
 
 /// Serves one connection until it ends or the server dies.
 pub(crate) async fn serve<T>(io: T, fake: Arc<FakeMcp>)
@@ -73,6 +76,11 @@ async fn handle(fake: Arc<FakeMcp>, connection: u64, request: Request<Incoming>)
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let session = head.headers.get(SESSION).map(text);
+    let script = fake.script.load_full();
+    let session = match script.transport {
+        Transport::Streamable => session,
+        Transport::Sse => sse::session_of(head.uri.query()),
+    };
     fake.record.keep(Received {
         at_ms: fake.started.elapsed().as_millis() as u64,
         connection,
@@ -84,9 +92,19 @@ async fn handle(fake: Arc<FakeMcp>, connection: u64, request: Request<Incoming>)
         message: message.clone(),
         text: String::from_utf8_lossy(&body).into_owned(),
     });
-    let wanted = fake.script.load().authorization.clone();
+    let wanted = script.authorization.clone();
     if wanted.is_some() && head.headers.get(header::AUTHORIZATION).map(text) != wanted {
         return Ok(unauthorized());
+    }
+    if head.method == Method::POST && stateless::claims(&script, Some(&head.headers), &message) {
+        check_post(&fake, &head.headers, &message);
+        return stateless::post(&fake, &head.headers, message).await;
+    }
+    if script.era == Era::Stateless {
+        return Ok(Body::status(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    if script.transport == Transport::Sse {
+        return sse::handle(&fake, head.method, &head.headers, session, message).await;
     }
     match head.method {
         Method::POST => post(&fake, &head.headers, session, message).await,
@@ -148,7 +166,7 @@ async fn post(
 }
 
 /// Answers a request in a task of its own, onto its stream; what is said before goes to `before`.
-fn carry_out(
+pub(super) fn carry_out(
     fake: &Arc<FakeMcp>,
     talk: &Arc<Talk>,
     stream: u64,
@@ -168,15 +186,25 @@ fn carry_out(
     });
 }
 
+/// What happens instead of the answer that opens a conversation; none if it is to be given.
+pub(super) async fn opening(script: &Script) -> Option<Answer> {
+    match script.opening {
+        Opening::Answer => None,
+        Opening::Slow(ms) => {
+            answer::wait(ms).await;
+            None
+        }
+        Opening::Hang => std::future::pending().await,
+        Opening::Status(status) => Some(Ok(refused(status, None))),
+        Opening::Garbage => Some(Ok(Body::json(StatusCode::OK, "<html>hello</html>".to_owned()))),
+        Opening::Close => Some(Err(Cut)),
+    }
+}
+
 async fn open(fake: &Arc<FakeMcp>, hello: &Value) -> Answer {
     let script = fake.script.load_full();
-    match script.opening {
-        Opening::Answer => {}
-        Opening::Slow(ms) => answer::wait(ms).await,
-        Opening::Hang => std::future::pending().await,
-        Opening::Status(status) => return Ok(refused(status, None)),
-        Opening::Garbage => return Ok(Body::json(StatusCode::OK, "<html>hello</html>".to_owned())),
-        Opening::Close => return Err(Cut),
+    if let Some(instead) = opening(&script).await {
+        return instead;
     }
     let version = answer::version(&script, hello);
     let talk = fake.begin(&version);
@@ -222,7 +250,7 @@ fn find(fake: &FakeMcp, session: Option<&str>) -> Option<Arc<Talk>> {
     }
 }
 
-fn lost(fake: &FakeMcp, message: &Value) -> Response<Body> {
+pub(super) fn lost(fake: &FakeMcp, message: &Value) -> Response<Body> {
     let (status, code, text) = match fake.script.load().lost {
         Lost::NotFound => (StatusCode::NOT_FOUND, -32001, "Session not found"),
         Lost::BadRequest => {
@@ -243,7 +271,7 @@ fn unauthorized() -> Response<Body> {
     response
 }
 
-fn refused(status: u16, retry_after: Option<String>) -> Response<Body> {
+pub(super) fn refused(status: u16, retry_after: Option<String>) -> Response<Body> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = Body::new(status, "text/plain", Bytes::from_static(b"not today"));
     if let Some(value) = retry_after.and_then(|it| HeaderValue::try_from(it).ok()) {
@@ -252,12 +280,12 @@ fn refused(status: u16, retry_after: Option<String>) -> Response<Body> {
     response
 }
 
-fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
     accept.is_some_and(|accept| accept.contains(kind))
 }
 
-fn check_post(fake: &FakeMcp, headers: &HeaderMap, message: &Value) {
+pub(super) fn check_post(fake: &FakeMcp, headers: &HeaderMap, message: &Value) {
     for kind in ["application/json", "text/event-stream"] {
         if !accepts(headers, kind) {
             fake.record.breach(format!("POST does not accept {kind}"));

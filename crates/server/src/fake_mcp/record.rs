@@ -49,6 +49,21 @@ impl Received {
         self.message["params"]["name"].as_str()
     }
 
+    /// What its `_meta` says under a key; `protocolVersion` and its like without their prefix.
+    #[must_use]
+    pub fn meta(&self, key: &str) -> &Value {
+        let meta = &self.message["params"]["_meta"];
+        let own = &meta[key];
+        if own.is_null() { &meta[format!("io.modelcontextprotocol/{key}")] } else { own }
+    }
+
+    /// The headers whose names begin with `mcp-`, in order.
+    #[must_use]
+    pub fn mcp_headers(&self) -> Vec<(&str, &str)> {
+        let own = self.headers.iter().filter(|(name, _)| name.starts_with("mcp-"));
+        own.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
     /// The arguments in its params.
     #[must_use]
     pub fn arguments(&self) -> &Value {
@@ -71,6 +86,8 @@ pub struct Counts {
     pub connected: u64,
     /// Conversations open now.
     pub sessions: u64,
+    /// Streams of `subscriptions/listen` open now.
+    pub listening: u64,
     /// Tool calls that were carried out, by tool.
     pub deliveries: BTreeMap<String, u64>,
     /// Requests cancelled by the client while they were under way.
@@ -117,6 +134,7 @@ impl Record {
     pub(super) fn keep(&self, mut received: Received) {
         let mut kept = self.kept();
         let introduced = received.message["params"]["clientInfo"]["name"].as_str();
+        let introduced = introduced.or_else(|| received.meta("clientInfo")["name"].as_str());
         received.client = match (&received.session, introduced) {
             (_, Some(name)) => Some(name.to_owned()),
             (Some(id), None) => kept.clients.get(id).cloned(),
@@ -162,6 +180,11 @@ impl Record {
         let calls = kept.calls.entry(tool.to_owned()).or_default();
         *calls += 1;
         *calls - 1
+    }
+
+    /// How many calls of the tool there have been.
+    pub(super) fn calls(&self, tool: &str) -> u64 {
+        self.kept().calls.get(tool).copied().unwrap_or_default()
     }
 
     pub(super) fn delivered(&self, tool: &str) {

@@ -28,6 +28,14 @@ pub struct Script {
     pub completions: BTreeMap<String, Vec<String>>,
     /// Entries in one page of a list; 0: all in one.
     pub page: usize,
+    /// Which of the protocol's eras it speaks.
+    pub era: Era,
+    /// How long clients of the stateless era may keep its lists and resources.
+    pub ttl_ms: u64,
+    /// Who may keep them: `public` or `private`.
+    pub cache_scope: String,
+    /// How it speaks over HTTP, in the era of sessions.
+    pub transport: Transport,
     /// How it opens a conversation.
     pub opening: Opening,
     /// How it answers a ping.
@@ -66,6 +74,10 @@ impl Default for Script {
             prompts: Vec::new(),
             completions: BTreeMap::new(),
             page: 0,
+            era: Era::Sessions,
+            ttl_ms: 60_000,
+            cache_scope: "public".to_owned(),
+            transport: Transport::Streamable,
             opening: Opening::Answer,
             ping: Ping::Answer,
             authorization: None,
@@ -100,6 +112,30 @@ pub struct Prompt {
     pub name: String,
     /// The names of its arguments, all required.
     pub arguments: Vec<String>,
+}
+
+/// Which of the protocol's eras a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Era {
+    /// `initialize`, then requests of a session.
+    #[default]
+    Sessions,
+    /// 2026-07-28: every request says for itself who asks.
+    Stateless,
+    /// Each client as it asks.
+    Both,
+}
+
+/// How a server of the session era speaks over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// Every request is a POST that is answered.
+    #[default]
+    Streamable,
+    /// One GET carries everything the server says (2024-11-05); `versions` says which revision.
+    Sse,
 }
 
 /// How a conversation is opened.
@@ -194,6 +230,21 @@ impl Script {
         self
     }
 
+    /// A server of the stateless era.
+    #[must_use]
+    pub fn stateless(mut self) -> Self {
+        self.era = Era::Stateless;
+        self
+    }
+
+    /// A server of the first revision, over one stream of events.
+    #[must_use]
+    pub fn over_sse(mut self) -> Self {
+        self.transport = Transport::Sse;
+        self.versions = vec!["2024-11-05".to_owned()];
+        self
+    }
+
     /// With a resource.
     #[must_use]
     pub fn resource(mut self, uri: &str, text: &str) -> Self {
@@ -243,12 +294,14 @@ mod tests {
         let text = br#"{"name": "quay", "page": 2, "opening": {"slow": 30000},
             "tools": [{"name": "move", "acts": ["cut_after", {"text": "done"}],
                        "hints": {"read_only": true}}],
+            "era": "both", "transport": "sse",
             "outage": {"up_ms": 40000, "down_ms": 20000}, "stdio": {"garbage": 3}}"#;
         let script = Script::from_json(text).expect("it is sound");
         assert_eq!(script.opening, Opening::Slow(30_000));
         let tool = Tool::new("move", Act::CutAfter).then(Act::Text("done".to_owned())).read_only();
         assert_eq!(script.tools, [tool]);
         assert_eq!(script.stdio.garbage, 3);
+        assert_eq!((script.era, script.transport), (Era::Both, Transport::Sse));
     }
 
     #[test]

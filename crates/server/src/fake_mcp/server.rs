@@ -121,7 +121,8 @@ impl FakeMcpServer {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let sessions = self.fake.talks().len() as u64;
-        Counts { sessions, ..self.fake.record.counts() }
+        let listening = self.fake.listeners().len() as u64;
+        Counts { sessions, listening, ..self.fake.record.counts() }
     }
 
     /// What its clients did against the protocol, in words.
@@ -150,6 +151,11 @@ impl FakeMcpServer {
     /// Sends a notification to every client, on the stream that belongs to no request.
     pub fn tell_all(&self, method: &str, params: Option<Value>) {
         self.fake.tell_all(method, params);
+    }
+
+    /// Ends every stream of `subscriptions/listen` in good order.
+    pub fn end_listening(&self) {
+        self.fake.end_listening();
     }
 
     /// Forgets every session; connections stay.

@@ -25,6 +25,9 @@ const KEPT_STREAMS: usize = 100;
 /// Ids of the client's remembered, to notice one that is used twice.
 const KEPT_IDS: usize = 10_000;
 
+/// The revision without sessions.
+pub(super) const STATELESS: &str = "2026-07-28";
+
 /// What a stream tells the wire it is attached to.
 #[derive(Debug)]
 pub(super) enum Out {
@@ -79,6 +82,22 @@ impl Talk {
         Self { id, version: version.to_owned(), state: Mutex::new(state) }
     }
 
+    /// A request of the stateless era is a conversation of its own, with the level of log messages
+    /// that it asks for.
+    pub(super) fn of_request(level: Option<&str>) -> Self {
+        let talk = Self::new(String::new(), STATELESS);
+        talk.introduce();
+        if let Some(level) = level {
+            talk.set_level(level);
+        }
+        talk
+    }
+
+    /// Whether it is one request of the stateless era.
+    pub(super) fn is_stateless(&self) -> bool {
+        self.version == STATELESS
+    }
+
     /// Opens a stream for one request.
     pub(super) fn open(&self) -> u64 {
         let mut state = self.state();
@@ -104,6 +123,13 @@ impl Talk {
         }
         it.wire = (!it.is_over).then_some(wire);
         Some(outs)
+    }
+
+    /// Attaches a wire that others share to a stream, from now on.
+    pub(super) fn attach_to(&self, stream: u64, wire: &mpsc::UnboundedSender<Out>) {
+        if let Some(it) = self.state().streams.get_mut(&stream) {
+            it.wire = Some(wire.clone());
+        }
     }
 
     /// Says something on a stream.

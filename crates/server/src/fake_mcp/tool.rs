@@ -72,6 +72,10 @@ pub enum Act {
     Elicit,
     /// Asks for the client's roots and answers with them.
     Roots,
+    /// Asks for all three at once and answers with everything.
+    AskAll,
+    /// Asks the client's user so many times, one after the other, and answers with everything.
+    Rounds(u64),
     /// Sends this message on the call's stream, byte for byte, then answers.
     Say(String),
     /// Cuts the connection, before anything was done.

@@ -12,6 +12,7 @@ mod bed;
 mod catalogue;
 mod client;
 mod fake;
+mod fake_eras;
 mod front;
 mod keepalive;
 mod life;
