@@ -26,6 +26,8 @@ mod headers;
 mod pipes;
 mod session;
 mod stateless;
+#[cfg(test)]
+mod tests;
 mod trouble;
 mod wire;
 

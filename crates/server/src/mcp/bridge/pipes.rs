@@ -86,10 +86,15 @@ pub(super) fn write(mut output: Box<dyn Write + Send>) -> io::Result<(Out, Writt
         let _ = done.send(());
     };
     std::thread::Builder::new().name("bridge output".to_owned()).spawn(run)?;
-    Ok((Out(sender), Written(written)))
+    Ok((Out::to(sender), Written(written)))
 }
 
 impl Out {
+    /// The way to a queue that somebody empties.
+    pub(super) const fn to(queue: mpsc::Sender<Bytes>) -> Self {
+        Self(queue)
+    }
+
     /// Says a message to the client; waits while it does not read.
     pub(super) async fn say(&self, message: impl Into<Bytes>) {
         let message = one_line(message.into());
