@@ -20,7 +20,10 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Item, Kind, Listing, ServerInfo};
-use crate::raw::{Fields, Flaw, as_text, quoted};
+use crate::{
+    raw::{Fields, Flaw, as_text, quoted},
+    stateless::mirror,
+};
 
 /// Definitions of one kind that are kept: no client can use as many.
 pub const ITEMS_MAX: usize = 10_000;
@@ -43,6 +46,7 @@ pub struct Gather {
     /// Bytes kept, of all kinds.
     size: usize,
     shortfall: Shortfall,
+    checks_headers: bool,
 }
 
 /// What to ask next.
@@ -98,7 +102,14 @@ impl Gather {
             pages: 0,
             size,
             shortfall: Shortfall::default(),
+            checks_headers: false,
         }
+    }
+
+    /// Leaves out tools whose arguments could not be repeated in headers as they want it: a client
+    /// of the stateless era does so over HTTP.
+    pub fn check_headers(&mut self) {
+        self.checks_headers = true;
     }
 
     /// What to ask next; none when everything was asked.
@@ -153,7 +164,11 @@ impl Gather {
     /// Keeps what fits; says whether something did not.
     fn keep(&mut self, kind: Kind, elements: &[&RawValue]) -> bool {
         for element in elements {
-            let Some(item) = Item::read(kind, element) else {
+            let is_refused = self.checks_headers
+                && kind == Kind::Tools
+                && mirror::check_tool(element.get()).is_err();
+            let item = if is_refused { None } else { Item::read(kind, element) };
+            let Some(item) = item else {
                 self.shortfall.skipped += 1;
                 continue;
             };

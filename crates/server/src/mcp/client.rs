@@ -33,6 +33,7 @@ use tokio::sync::Notify;
 
 use self::{listens::Listens, questions::Question};
 use super::{
+    front::parked::ParkingLot,
     ground::Ground,
     hello::Hello,
     link::{Link, Owner},
@@ -80,6 +81,8 @@ pub(crate) struct Client {
     pub(crate) level: RefCell<Option<String>>,
     /// The streams on which a client without a session hears what it asked for.
     pub(crate) listens: Listens,
+    /// Its calls that wait for it to come back.
+    pub(crate) parked: ParkingLot,
     this: Weak<Client>,
 }
 
@@ -130,6 +133,7 @@ impl Client {
             subscriptions: RefCell::default(),
             level: RefCell::default(),
             listens: Listens::default(),
+            parked: ParkingLot::default(),
             this: Weak::clone(this),
         });
         let connecting: Vec<usize> = client.session.borrow().connecting().collect();
@@ -151,7 +155,7 @@ impl Client {
     }
 
     fn is_idle(&self) -> bool {
-        self.calls.borrow().is_empty() && self.visits.get() == 0
+        self.calls.borrow().is_empty() && self.visits.get() == 0 && self.parked.is_empty()
     }
 
     /// A request of a client without a session is under way for as long as this is held.

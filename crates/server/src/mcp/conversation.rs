@@ -155,7 +155,7 @@ impl Conversation {
         }
         let id = self.next.get();
         self.next.set(id + 1);
-        let wants_progress = party.as_ref().is_some_and(|party| party.progress.is_some());
+        let wants_progress = party.as_ref().is_some_and(|it| it.desk.progress().is_some());
         // A `_meta` that is no object was refused when the message came in.
         drop(params.set_progress_token(wants_progress.then_some(id)));
         drop(params.strip_reserved());
@@ -175,7 +175,7 @@ impl Conversation {
                     return reply.unwrap_or_else(|_| Reply::Failed(closing()));
                 }
                 // The server waits for the client (for a person, perhaps): its time stands still.
-                Err(_) if party.as_ref().is_some_and(|party| party.asked.get() > 0) => {}
+                Err(_) if party.as_ref().is_some_and(|party| party.desk.is_asked()) => {}
                 Err(_) => break,
             }
         }
@@ -257,6 +257,11 @@ impl Conversation {
     fn hear(self: &Rc<Self>, event: Event) {
         match event {
             Event::Message { bytes, call } => self.hear_message(&bytes, call),
+            Event::Paused { call } => {
+                if let Some(party) = self.party_of(Some(call)) {
+                    party.desk.stream().pause();
+                }
+            }
             Event::Unanswered { call, failure } => self.settle(call, Reply::Failed(failure)),
             Event::Closed(failure) => {
                 self.finish(failure);

@@ -3,7 +3,7 @@
 //! | request | answer |
 //! |---|---|
 //! | POST `initialize` | at once, with a new session; no server is waited for |
-//! | POST of a list, `ping`, `logging/setLevel` | JSON |
+//! | POST of a list, `ping`, `logging/setLevel` | JSON, or a stream where that is preferred |
 //! | POST of a request that a server answers | a stream: what the server says, then its answer |
 //! | POST of a notification or an answer | 202 |
 //! | GET | the standing stream, or the rest of one that was lost (`last-event-id`) |
@@ -12,8 +12,10 @@
 //! Rules kept here:
 //! - An unknown session is 404, whoever's it may be; so is one of another caller (S31).
 //!
-//! `stateless` has the requests of the era without sessions.
+//! `stateless` has the requests of the era without sessions; `parked` its calls that wait for their
+//! client.
 
+pub(crate) mod parked;
 mod stateless;
 
 use std::rc::Rc;
@@ -36,6 +38,7 @@ use super::{
     door::{Answer, Knock, refusal},
     hub::Hub,
     link::Ask,
+    party::Desk,
     relay::{Asked, Made, Relayed, relay},
     search,
     stream::{Stream, Weight},
@@ -44,7 +47,8 @@ use crate::task;
 
 /// Answers one request.
 pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
-    let Knock { method, session, version, last_event, heads, body, caller, answer } = knock;
+    let Knock { method, session, version, last_event, prefers_events, .. } = knock;
+    let Knock { heads, body, caller, answer, .. } = knock;
     if method == Method::POST
         && session.is_none()
         && let Ok(message) = Message::parse(&body)
@@ -65,7 +69,7 @@ pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
             _ => {}
         }
     }
-    let visitor = Visitor { hub: &hub, session, version, caller };
+    let visitor = Visitor { hub: &hub, session, version, prefers_events, caller };
     let made = match method {
         Method::POST => visitor.post(&body).await,
         Method::GET => visitor.get(last_event.as_deref()),
@@ -79,6 +83,7 @@ struct Visitor<'a> {
     hub: &'a Rc<Hub>,
     session: Option<String>,
     version: Option<String>,
+    prefers_events: bool,
     caller: std::sync::Arc<crate::caller::Caller>,
 }
 
@@ -183,7 +188,14 @@ impl Visitor<'_> {
         if Relayed::of_method(method).is_none() {
             let stream = client.streams.standing();
             let outcome = respond(client, &stream, method, params).await;
-            return Answer::json(StatusCode::OK, made(&id, &outcome));
+            let answer = made(&id, &outcome);
+            if !self.prefers_events {
+                return Answer::json(StatusCode::OK, answer);
+            }
+            let (stream, events) = client.streams.begin();
+            stream.send(answer.as_bytes(), Weight::Needed);
+            client.streams.end(&stream);
+            return Answer::events(events);
         }
         let (stream, events) = client.streams.begin();
         let params = params.map(ToOwned::to_owned);
@@ -281,7 +293,8 @@ async fn respond(
         return list(client, kind, params).await;
     }
     if let Some(what) = Relayed::of_method(method) {
-        return relay(client, what, Asked { params, stream, envelope: None, heads: &[] }).await;
+        let desk = &Desk::new(stream);
+        return relay(client, what, Asked { params, desk, envelope: None, heads: &[] }).await;
     }
     match method {
         "ping" => Ok("{}".to_owned()),

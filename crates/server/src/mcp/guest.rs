@@ -9,7 +9,6 @@
 //! - Nothing is declared: whoever asks this client for something is refused.
 //! - A key is sent as `authorization: Bearer` and never shown.
 
-use std::cell::Cell;
 use std::path::Path;
 use std::rc::{Rc, Weak};
 
@@ -34,7 +33,7 @@ use super::{
     conversation::{About, Conversation, Ear, Reply, Voice},
     hello::Hello,
     http::{HttpPlace, HttpTransport},
-    party::Party,
+    party::{Desk, Party},
     shelf::pages,
     stream::Streams,
     transport::Failure,
@@ -223,16 +222,9 @@ const fn failed(failure: Failure) -> GuestError {
 
 /// Nobody's call but our own: it only asks for progress.
 fn own_party() -> Party {
-    let progress = RawValue::from_string("0".to_owned()).ok();
-    Party {
-        client: Weak::new(),
-        stream: Streams::new(false).standing(),
-        progress,
-        asked: Cell::new(0),
-        info: None,
-        level: None,
-        mirrored: Vec::new(),
-    }
+    let desk = Desk::new(&Streams::new(false).standing());
+    desk.set_progress(RawValue::from_string("0".to_owned()).ok());
+    Party { client: Weak::new(), desk, info: None, level: None, mirrored: Vec::new() }
 }
 
 /// Hears what is no answer.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | progress | the stream of the call it is about, with the client's own token |
 //! | a log line | the stream of the call it came with, else the client's standing stream |
-//! | a list has changed | nobody: the list is fetched, and clients are told if it did change |
+//! | a list has changed | nobody yet: the list is fetched, then whoever sees it is told |
 //! | a resource was updated | the client that subscribed to it |
 //! | a question (sampling, elicitation, roots) | the client whose call caused it |
 //!
@@ -93,7 +93,7 @@ impl Link {
         let message = message::notification(method, about.params.map(RawValue::get));
         if let Some(party) = party {
             if is_wanted(&party, method, about.params) {
-                party.stream.send(message.as_bytes(), Weight::Notice);
+                party.desk.stream().send(message.as_bytes(), Weight::Notice);
             }
         } else if let Some(client) = self.client().filter(|it| !it.hello.is_stateless()) {
             client.streams.standing().send(message.as_bytes(), Weight::Notice);
@@ -127,11 +127,11 @@ fn is_wanted(party: &Party, method: &str, params: Option<&RawValue>) -> bool {
 /// Progress carries the id of our call; the client gets its own token back.
 fn tell_progress(about: About<'_>) {
     let Some(party) = about.party else { return };
-    let Party { progress: Some(token), stream, .. } = &*party else { return };
+    let Some(token) = party.desk.progress() else { return };
     let Ok(mut params) = Params::parse(about.params) else { return };
-    params.set("progressToken", token.clone());
+    params.set("progressToken", token);
     let message = message::notification("notifications/progress", Some(&params.to_json()));
-    stream.send(message.as_bytes(), Weight::Notice);
+    party.desk.stream().send(message.as_bytes(), Weight::Notice);
 }
 
 fn changed_kinds(method: &str) -> Option<&'static [Kind]> {

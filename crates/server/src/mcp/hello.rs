@@ -8,8 +8,6 @@
 //! - Nothing is declared that could not be delivered: a shared connection, and the gateway's own,
 //!   declare nothing, since a server's question could reach nobody (S44).
 //! - Tasks are not declared: their ids would have to be routed, and are not.
-//! - A client of the stateless era may meet a server with sessions, whose questions could not
-//!   reach it there: to such a server it is introduced without what it could be asked.
 
 use std::sync::LazyLock;
 
@@ -101,7 +99,6 @@ impl Hello {
         let info = envelope.info.as_deref().map_or_else(own_info, |info| info.get().to_owned());
         let (capabilities, can) = (json(declared.to_json()), Can::of(&declared));
         let profile = Profile::of(&capabilities, stateless::VERSION);
-        declared.retain(|name| !matches!(name, "sampling" | "elicitation" | "roots"));
         let bridge = Self::new(Version::LATEST, declared, &info);
         Self { profile, era: Era::Stateless, capabilities, can, ..bridge }
     }
@@ -194,16 +191,19 @@ mod tests {
         assert!(!able.can().be_asked("elicitation/create") && !able.can().be_asked("tools/call"));
     }
     #[test]
-    fn a_client_without_a_session_is_asked_nothing_by_servers_that_have_them() {
+    fn a_client_without_a_session_is_known_to_servers_of_either_era() {
         let capabilities =
             r#"{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
         let capabilities = RawValue::from_string(capabilities.to_owned()).expect("json");
         let envelope = Envelope { info: None, capabilities, log_level: None };
         let hello = Hello::of_envelope(&envelope);
         assert_eq!(hello.capabilities.get(), r#"{"elicitation":{}}"#);
-        assert!(hello.params().get().contains(r#""capabilities":{}"#), "{}", hello.params());
+        let declared = r#""capabilities":{"elicitation":{}}"#;
+        assert!(hello.params().get().contains(declared), "{}", hello.params());
         assert!(hello.is_stateless() && hello.can().be_asked("elicitation/create"));
-        assert_eq!(hello.profile_in(Era::Sessions), Profile::own());
-        assert_ne!(hello.profile_in(Era::Stateless), Profile::own());
+        assert_ne!(hello.profile_in(Era::Stateless), hello.profile_in(Era::Sessions));
+        let capabilities = RawValue::from_string("{}".to_owned()).expect("json");
+        let plain = Hello::of_envelope(&Envelope { capabilities, ..envelope });
+        assert_eq!(plain.profile_in(Era::Sessions), Profile::own());
     }
 }

@@ -20,7 +20,7 @@ use tidegate_config::file::{self, McpFile};
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
     catalogue::{CAPABILITIES, Catalogue},
-    listing::{Changes, Kind, Listing},
+    listing::{Kind, Listing},
     message::{self, Fault, Id, Version},
     names::{Glob, Naming, NamingSettings, ServerNames},
     raw::{Fields, quoted},
@@ -164,7 +164,7 @@ impl Hub {
             let busy = "as many sessions are open as may be; end one, or try again";
             return Answer::json(StatusCode::SERVICE_UNAVAILABLE, refusal(busy));
         }
-        let Some(session_id) = session_id() else {
+        let Some(session_id) = random_id() else {
             let broken = "the system gives no random numbers";
             return Answer::json(StatusCode::INTERNAL_SERVER_ERROR, refusal(broken));
         };
@@ -242,6 +242,7 @@ impl Hub {
         let now = self.ground.now();
         let limit = live.file.mcp.session.idle.millis();
         for client in self.clients() {
+            client.parked.sweep(now);
             if client.idle_since().is_some_and(|since| now.since(since) >= limit) {
                 self.end(&client);
             }
@@ -262,10 +263,14 @@ impl Hub {
     }
 
     /// A server offers other things than before, or for the first time.
-    pub(crate) fn offers_changed(&self, server: &Server, profile: Profile, changes: &Changes) {
+    pub(crate) fn offers_changed(
+        &self,
+        server: &Server,
+        profile: Profile,
+        is_changed: impl Fn(Kind) -> bool,
+    ) {
         self.catalogues.borrow_mut().clear();
-        let methods =
-            Kind::ALL.into_iter().filter(|kind| changes.touches(*kind)).map(Kind::changed);
+        let methods = Kind::ALL.into_iter().filter(|kind| is_changed(*kind)).map(Kind::changed);
         let mut methods: Vec<&str> = methods.collect();
         methods.dedup();
         for client in self.clients() {
@@ -359,7 +364,7 @@ fn no_servers() -> Answer {
 }
 
 /// 128 random bits.
-fn session_id() -> Option<String> {
+pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
     rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

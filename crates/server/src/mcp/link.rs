@@ -131,16 +131,20 @@ pub(crate) enum Answered {
 }
 
 impl Link {
-    /// A link that speaks what its client speaks if the server does, and else the other era.
+    /// A link that speaks what its client speaks if the server does, and else the other era. The
+    /// gateway's own asks over HTTP for the stateless one first: a server of either era can refuse
+    /// that unharmed. A program may not answer a question it does not know at all, so it is
+    /// greeted in the other order.
     pub(crate) fn new(
         ground: &Rc<Ground>,
         server: &Rc<Server>,
         hello: Hello,
         owner: Owner,
     ) -> Rc<Self> {
+        let is_asking = matches!(owner, Owner::Gateway) && !server.is_child();
         let wishes: &'static [Era] = match hello.era {
-            Era::Sessions => &[Era::Sessions, Era::Stateless],
-            Era::Stateless => &[Era::Stateless, Era::Sessions],
+            Era::Sessions if !is_asking => &[Era::Sessions, Era::Stateless],
+            Era::Sessions | Era::Stateless => &[Era::Stateless, Era::Sessions],
         };
         Self::wishing(ground, server, (hello, owner), wishes)
     }

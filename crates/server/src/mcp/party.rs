@@ -1,21 +1,18 @@
 //! Whose call it is: where everything goes that a server says while it works on one.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use serde_json::value::RawValue;
+use tidegate_mcp::message::Id;
+use tokio::sync::Notify;
 
-use super::{client::Client, stream::Stream};
+use super::{client::Client, conversation::Conversation, stream::Stream};
 
 /// The client's side of one call.
 pub(crate) struct Party {
     pub(crate) client: Weak<Client>,
-    /// The stream that the call's answer will be sent on.
-    pub(crate) stream: Rc<Stream>,
-    /// The client's token for progress, as it wrote it; `None` if it wants none.
-    pub(crate) progress: Option<Box<RawValue>>,
-    /// Requests of the server's that the client has not answered.
-    pub(crate) asked: Cell<u32>,
+    pub(crate) desk: Rc<Desk>,
     /// Which program asks, if the request itself said so.
     pub(crate) info: Option<Box<RawValue>>,
     /// From which level on the client wants the log lines of this call; all that come if its
@@ -23,4 +20,93 @@ pub(crate) struct Party {
     pub(crate) level: Option<String>,
     /// Headers that repeat arguments, for servers of the stateless era.
     pub(crate) mirrored: Vec<(String, String)>,
+}
+
+/// Where a client waits for the answer to one call. One without a session may leave it, and come
+/// back with another request.
+pub(crate) struct Desk {
+    stream: RefCell<Rc<Stream>>,
+    progress: RefCell<Option<Box<RawValue>>>,
+    /// Requests of the server's that the client has not answered.
+    asked: Cell<u32>,
+    waiting: RefCell<Vec<Waiting>>,
+    turned: Notify,
+}
+
+/// A request of a server with sessions to a client that has none: it waits for the client's next
+/// request.
+pub(crate) struct Waiting {
+    pub(crate) talk: Weak<Conversation>,
+    /// The server's own id.
+    pub(crate) id: Id,
+    pub(crate) method: String,
+    pub(crate) params: Option<Box<RawValue>>,
+}
+
+impl Desk {
+    /// A client waits for events on this stream.
+    pub(crate) fn new(stream: &Rc<Stream>) -> Rc<Self> {
+        Rc::new(Self {
+            stream: RefCell::new(Rc::clone(stream)),
+            progress: RefCell::default(),
+            asked: Cell::default(),
+            waiting: RefCell::default(),
+            turned: Notify::new(),
+        })
+    }
+
+    /// The stream that the call's answer will be sent on.
+    pub(crate) fn stream(&self) -> Rc<Stream> {
+        Rc::clone(&self.stream.borrow())
+    }
+
+    /// The client waits on another stream now.
+    pub(crate) fn move_to(&self, stream: &Rc<Stream>) {
+        *self.stream.borrow_mut() = Rc::clone(stream);
+    }
+
+    /// The client's token for progress, as it wrote it; `None` if it wants none.
+    pub(crate) fn progress(&self) -> Option<Box<RawValue>> {
+        self.progress.borrow().clone()
+    }
+
+    /// The client wants progress under this token.
+    pub(crate) fn set_progress(&self, token: Option<Box<RawValue>>) {
+        *self.progress.borrow_mut() = token;
+    }
+
+    /// Whether the server waits for the client.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.get() > 0
+    }
+
+    /// The client is asked something.
+    pub(crate) fn one_asked(&self) {
+        self.asked.set(self.asked.get() + 1);
+    }
+
+    /// It has answered, or need not any more.
+    pub(crate) fn one_answered(&self) {
+        self.asked.set(self.asked.get().saturating_sub(1));
+    }
+
+    /// The client is to be asked with the answer to its request.
+    pub(crate) fn wait(&self, waiting: Waiting) {
+        self.one_asked();
+        self.waiting.borrow_mut().push(waiting);
+        self.turned.notify_waiters();
+    }
+
+    /// Waits until the client is to be asked something; what.
+    pub(crate) async fn questions(&self) -> Vec<Waiting> {
+        loop {
+            let mut turned = std::pin::pin!(self.turned.notified());
+            turned.as_mut().enable();
+            let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+            if !waiting.is_empty() {
+                return waiting;
+            }
+            turned.await;
+        }
+    }
 }

@@ -11,7 +11,6 @@
 
 mod bridge;
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +28,8 @@ use tidegate_mcp::{
 use super::{
     client::Client,
     link::{Answered, Ask, Link},
-    party::Party,
+    party::{Desk, Party},
     search::{self, Taken},
-    stream::Stream,
 };
 
 /// A request of a client's that a server answers.
@@ -74,8 +72,8 @@ impl Relayed {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) params: Option<&'a RawValue>,
-    /// Where everything goes that a server says before it answers.
-    pub(crate) stream: &'a Rc<Stream>,
+    /// Where the client waits for everything that a server says.
+    pub(crate) desk: &'a Rc<Desk>,
     /// What a request of the stateless era says of its sender, and its headers.
     pub(crate) envelope: Option<&'a Envelope>,
     pub(crate) heads: &'a [(String, String)],
@@ -136,11 +134,10 @@ async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way)
             if link.is_stateless() && matches!(what, Relayed::Subscribe | Relayed::Unsubscribe) {
                 return Ok("{}".to_owned());
             }
+            asked.desk.set_progress(way.progress);
             let party = Rc::new(Party {
                 client: Rc::downgrade(client),
-                stream: Rc::clone(asked.stream),
-                progress: way.progress,
-                asked: Cell::new(0),
+                desk: Rc::clone(asked.desk),
                 info: asked.envelope.and_then(|it| it.info.clone()),
                 level: match asked.envelope {
                     Some(envelope) => envelope.log_level.clone(),
@@ -321,9 +318,9 @@ fn note_subscription(client: &Client, link: &Link, what: Relayed, params: &RawVa
 pub(crate) async fn subscribe(client: &Rc<Client>, uri: &str, is_wanted: bool) {
     let method = if is_wanted { Relayed::Subscribe } else { Relayed::Unsubscribe };
     let params = RawValue::from_string(format!(r#"{{"uri":{}}}"#, quoted(uri))).ok();
-    let stream = client.streams.standing();
+    let desk = Desk::new(&client.streams.standing());
     let params = params.as_deref();
-    let asked = Asked { params, stream: &stream, envelope: None, heads: &[] };
+    let asked = Asked { params, desk: &desk, envelope: None, heads: &[] };
     // What cannot be subscribed to is never told of; the client is told so by silence.
     drop(relay(client, method, asked).await);
 }

@@ -338,10 +338,12 @@ impl Server {
         drop(tokio::time::timeout(within, known).await);
     }
 
-    /// What it offers to clients of a profile has changed.
-    pub(crate) fn offers_changed(&self, profile: Profile, changes: &Changes) {
+    /// What it offers to clients of a profile has changed, or it says so.
+    pub(crate) fn offers_changed(&self, profile: Profile, changes: &Changes, announced: &[Kind]) {
         if let Some(hub) = self.ground.upgrade().and_then(|ground| ground.hub()) {
-            hub.offers_changed(self, profile, changes);
+            hub.offers_changed(self, profile, |kind| {
+                changes.touches(kind) || announced.contains(&kind)
+            });
         }
     }
 

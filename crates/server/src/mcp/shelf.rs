@@ -55,6 +55,8 @@ struct Entry {
     fetching: Option<Owned>,
     /// Kinds that changed while it was under way.
     stale: Vec<Kind>,
+    /// Kinds that the server said have changed: clients are told, whatever is found.
+    announced: Vec<Kind>,
 }
 
 impl Shelf {
@@ -104,15 +106,21 @@ pub(crate) fn fetch(server: &Rc<Server>, link: &Link, hello: &Hello, kinds: &[Ki
     }
     let entry = shelf.entry(profile).or_default();
     entry.hello.get_or_insert_with(|| (hello.clone(), era));
+    if kinds.len() < Kind::ALL.len() {
+        entry.announced.extend(kinds);
+    }
     if entry.fetching.is_some() {
         entry.stale.extend(kinds);
         return;
     }
     let before = entry.listing.clone();
-    let gather = match &before {
+    let mut gather = match &before {
         Some(before) if kinds.len() < Kind::ALL.len() => Gather::again(before, kinds),
         _ => Gather::new((*info).clone()),
     };
+    if talk.is_stateless() && talk.is_http() {
+        gather.check_headers();
+    }
     let is_first = before.is_none();
     let (hello, link) = (hello.clone(), link.downgrade());
     let fetching = Fetching { server: Rc::downgrade(server), link, profile, hello };
@@ -139,20 +147,20 @@ impl Fetching {
             Some(listing) => server.shelved(self.profile, listing),
             None => None,
         };
-        let stale = {
+        let (stale, announced) = {
             let mut shelf = server.shelf.by_profile.borrow_mut();
             let Some(entry) = shelf.get_mut(&self.profile) else { return };
             if let Some(fetching) = entry.fetching.take() {
                 fetching.detach();
             }
-            std::mem::take(&mut entry.stale)
+            (std::mem::take(&mut entry.stale), std::mem::take(&mut entry.announced))
         };
         if let (false, Some(link)) = (stale.is_empty(), self.link.upgrade()) {
             fetch(&server, &link, &self.hello, &stale);
         }
         server.shelf.news.notify_waiters();
         if let Some(changes) = changes {
-            server.offers_changed(self.profile, &changes);
+            server.offers_changed(self.profile, &changes, &announced);
         }
     }
 }

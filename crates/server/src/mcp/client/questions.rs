@@ -4,7 +4,7 @@
 //! - A question reaches the client whose call caused it, and only if that client said it can be
 //!   asked such things (S44). The gateway never answers one itself, except to refuse it.
 //! - Ids of questions are ours, so that answers cannot be mixed up.
-//! - A client of the stateless era answers in its next request, and is asked nothing here.
+//! - A client of the stateless era is asked with the answer to its request (`front/parked`).
 
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -14,7 +14,11 @@ use tidegate_mcp::message::{self, INTERNAL_ERROR, Id, METHOD_NOT_FOUND};
 use tokio::sync::oneshot;
 
 use super::Client;
-use crate::mcp::{conversation::Conversation, party::Party, stream::Weight};
+use crate::mcp::{
+    conversation::Conversation,
+    party::{Party, Waiting},
+    stream::Weight,
+};
 
 /// How many times the limit of a call a client may take to answer: a person may be asked.
 const PATIENCE_ROUNDS: u32 = 10;
@@ -50,11 +54,16 @@ impl Client {
         let refuse = |message: &str| {
             talk.tell(message::error(Some(&id), METHOD_NOT_FOUND, message, None));
         };
-        if self.hello.is_stateless() {
-            return refuse("the client has no session in which it could be asked");
-        }
         if !self.hello.can().be_asked(method) {
             return refuse("the client did not declare that it can be asked this");
+        }
+        if self.hello.is_stateless() {
+            let Some(party) = party else {
+                return refuse("the client has no session in which it could be asked");
+            };
+            let (talk, method) = (Rc::downgrade(talk), method.to_owned());
+            let params = params.map(ToOwned::to_owned);
+            return party.desk.wait(Waiting { talk, id, method, params });
         }
         if self.questions.borrow().len() >= QUESTIONS_MAX {
             return refuse("too many questions wait for the client");
@@ -96,9 +105,9 @@ impl Client {
         let number = self.next_question.get();
         self.next_question.set(number + 1);
         let party = question.party.as_ref();
-        let stream = party.map_or_else(|| self.streams.standing(), |it| Rc::clone(&it.stream));
+        let stream = party.map_or_else(|| self.streams.standing(), |it| it.desk.stream());
         if let Some(party) = party {
-            party.asked.set(party.asked.get() + 1);
+            party.desk.one_asked();
         }
         self.questions.borrow_mut().insert(number, question);
         let params = params.map(RawValue::get);
@@ -113,7 +122,7 @@ impl Client {
         let question = number.and_then(|number| self.questions.borrow_mut().remove(&number));
         let Some(question) = question else { return };
         if let Some(party) = question.party {
-            party.asked.set(party.asked.get().saturating_sub(1));
+            party.desk.one_answered();
         }
         match question.asker {
             Asker::Server { talk, id } => {
@@ -142,8 +151,8 @@ impl Client {
         if let (Some(number), Some(question)) = (number, question) {
             let stream = match question.party {
                 Some(party) => {
-                    party.asked.set(party.asked.get().saturating_sub(1));
-                    Rc::clone(&party.stream)
+                    party.desk.one_answered();
+                    party.desk.stream()
                 }
                 None => self.streams.standing(),
             };

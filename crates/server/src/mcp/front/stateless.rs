@@ -11,28 +11,34 @@
 //! Rules kept here:
 //! - A client that closes its request does not want it answered: whoever works on it is told.
 //! - Health is looked at for every request (`Visibility::Request`).
+//! - What a server with sessions asks in the middle of a call, the client is asked with its answer
+//!   (`parked`).
 //! - Ids of requests say nothing here: two clients of one caller may use the same.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::value::RawValue;
 use tidegate_mcp::{
     catalogue::CAPABILITIES,
     listing::Kind,
-    message::{ErrorObject, Id, METHOD_NOT_FOUND, error_object, made},
+    message::{ErrorObject, INTERNAL_ERROR, Id, METHOD_NOT_FOUND, Params, error_object, made},
     raw::quoted,
     stateless::{
-        Envelope, Refused, discover, dress,
+        Envelope, Refused, discover, dress, heading,
         listen::{self, Filter},
         status_of,
     },
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use super::list;
+use super::{
+    list,
+    parked::{Back, UnderWay},
+};
 use crate::{
     caller::Caller,
     mcp::{
@@ -40,9 +46,11 @@ use crate::{
         door::Answer,
         hello::own_info,
         hub::Hub,
+        party::Desk,
         relay::{Asked, Made, Relayed, relay, subscribe},
         stream::{Stream, Weight},
     },
+    task,
 };
 
 /// An answer that takes longer than this begins as a stream, whose signs of life keep it open.
@@ -87,61 +95,130 @@ pub(super) async fn serve(
             Ok(filter) => listen(&client, id, filter, answer).await,
             Err(refused) => refuse(&refused, answer),
         },
-        _ => work(&client, &request, &envelope, answer).await,
+        _ => work(&client, &request, envelope, answer).await,
     }
     drop(visit);
 }
 
-/// Has a request answered: whole, or as a stream once there is something to tell.
+/// The client's side of an answer that has not begun.
+type Unsent = Option<(oneshot::Sender<Answer>, mpsc::Receiver<Bytes>)>;
+
+/// Has a request answered, or one that its client comes back for.
 async fn work(
     client: &Rc<Client>,
     request: &Request<'_>,
-    envelope: &Envelope,
-    mut answer: oneshot::Sender<Answer>,
+    envelope: Envelope,
+    answer: oneshot::Sender<Answer>,
 ) {
     let (stream, events) = Stream::plain();
-    let mut work = std::pin::pin!(respond(client, request, envelope, &stream));
-    tokio::select! {
-        biased;
-        made = &mut work => return drop(answer.send(whole(request, made))),
-        () = stream.spoken() => {}
-        () = tokio::time::sleep(SILENT_FOR) => {}
-        // Dropping the work tells the server.
-        () = answer.closed() => return,
-    }
-    if answer.send(Answer::events(events)).is_err() {
-        return;
-    }
-    tokio::select! {
-        biased;
-        made = &mut work => {
-            let (_, text) = dressed(request, made);
-            stream.send(text.as_bytes(), Weight::Needed);
-            stream.end();
+    let params = Params::parse(request.params).unwrap_or_default();
+    let asked = format!("{} {:?}", request.method, heading::name_of(request.method, &params));
+    let call = match client.parked.back(request.params, &asked, client.ground.now()) {
+        Back::Goes(call) => call,
+        Back::Asks(told) => return drop(answer.send(whole(request, Ok(told)))),
+        Back::Refused(it) => {
+            let error = error_object(it.code, &it.message, it.data.as_deref());
+            return drop(answer.send(whole(request, Err(error))));
         }
-        () = stream.abandoned() => {}
+        Back::Not => begin(client, request, envelope, &stream, asked),
+    };
+    call.desk.move_to(&stream);
+    attend(client, request, call, &stream, Some((answer, events))).await;
+}
+
+/// Begins a call in a task of its own: it may have to wait for its client.
+fn begin(
+    client: &Rc<Client>,
+    request: &Request<'_>,
+    envelope: Envelope,
+    stream: &Rc<Stream>,
+    asked: String,
+) -> UnderWay {
+    let desk = Desk::new(stream);
+    let (client, own_desk) = (Rc::clone(client), Rc::clone(&desk));
+    let (method, params) = (request.method.to_owned(), request.params.map(ToOwned::to_owned));
+    let heads = request.heads.to_vec();
+    let (sender, made) = oneshot::channel();
+    let task = task::spawn_owned("mcp request", async move {
+        let (params, envelope) = (params.as_deref(), Some(&envelope));
+        let asked = Asked { params, desk: &own_desk, envelope, heads: &heads };
+        // Nobody waits for it if its client has gone.
+        drop(sender.send(respond(&client, &method, asked).await));
+    });
+    UnderWay { task, made, desk, request: asked }
+}
+
+/// Waits with a client until its call is answered: whole, or as a stream once there is something
+/// to tell or nothing for too long.
+async fn attend(
+    client: &Rc<Client>,
+    request: &Request<'_>,
+    mut call: UnderWay,
+    stream: &Rc<Stream>,
+    mut unsent: Unsent,
+) {
+    let mut silence = std::pin::pin!(tokio::time::sleep(SILENT_FOR));
+    loop {
+        let desk = Rc::clone(&call.desk);
+        tokio::select! {
+            biased;
+            made = &mut call.made => {
+                let made = made.unwrap_or_else(|_| Err(ended()));
+                return finish(request, unsent, stream, made);
+            }
+            questions = desk.questions() => {
+                match client.parked.park(call, questions, client.ground.now()) {
+                    Ok(told) => return finish(request, unsent, stream, Ok(told)),
+                    Err(same) => call = same,
+                }
+            }
+            () = stream.spoken(), if unsent.is_some() => start(&mut unsent),
+            () = &mut silence, if unsent.is_some() => start(&mut unsent),
+            // Dropping the call tells its server.
+            () = gone(&mut unsent, stream) => return,
+        }
     }
 }
 
-async fn respond(
-    client: &Rc<Client>,
-    request: &Request<'_>,
-    envelope: &Envelope,
-    stream: &Rc<Stream>,
-) -> Made {
-    let Request { method, params, heads, .. } = request;
+/// The answer begins as a stream.
+fn start(unsent: &mut Unsent) {
+    if let Some((answer, events)) = unsent.take() {
+        // A client that has gone is noticed at the stream.
+        drop(answer.send(Answer::events(events)));
+    }
+}
+
+async fn gone(unsent: &mut Unsent, stream: &Stream) {
+    match unsent {
+        Some((answer, _)) => answer.closed().await,
+        None => stream.abandoned().await,
+    }
+}
+
+fn finish(request: &Request<'_>, unsent: Unsent, stream: &Stream, made: Made) {
+    match unsent {
+        Some((answer, _)) => drop(answer.send(whole(request, made))),
+        None => {
+            stream.send(dressed(request, made).1.as_bytes(), Weight::Needed);
+            stream.end();
+        }
+    }
+}
+
+fn ended() -> String {
+    error_object(INTERNAL_ERROR, "the gateway gave this call up", None)
+}
+
+async fn respond(client: &Rc<Client>, method: &str, asked: Asked<'_>) -> Made {
     if let Some(kind) = Kind::of_method(method) {
-        return list(client, kind, *params).await;
+        return list(client, kind, asked.params).await;
     }
     match Relayed::of_method(method) {
         None | Some(Relayed::Subscribe | Relayed::Unsubscribe) => {
             let message = format!("method not found: {}", quoted(method));
             Err(error_object(METHOD_NOT_FOUND, &message, None))
         }
-        Some(what) => {
-            let asked = Asked { params: *params, stream, envelope: Some(envelope), heads };
-            relay(client, what, asked).await
-        }
+        Some(what) => relay(client, what, asked).await,
     }
 }
 

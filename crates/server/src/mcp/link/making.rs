@@ -18,7 +18,10 @@
 use std::rc::{Rc, Weak};
 
 use serde_json::value::RawValue;
-use tidegate_core::{outcome::OutcomeKind, time::Now};
+use tidegate_core::{
+    outcome::OutcomeKind,
+    time::{Millis, Now},
+};
 use tidegate_mcp::{
     cause::Cause,
     era::{self, Era, Greeted},
@@ -153,7 +156,9 @@ impl Link {
                 (reply, greeted)
             }
             Era::Stateless => {
-                let within = self.server.connect_timeout;
+                // Silence is an answer where something else can be tried.
+                let share = if self.wishes.len() > 1 { 2 } else { 1 };
+                let within = Millis(self.server.connect_timeout.0 / share);
                 let voice = Voice::of(&self.hello);
                 let reply = talk.ask(discover::METHOD, Params::default(), voice, within).await;
                 let greeted = read(&reply, era::of_discover);

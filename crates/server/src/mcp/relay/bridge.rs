@@ -5,9 +5,8 @@
 //! | session | session | nothing |
 //! | stateless | stateless | nothing: what a server needs to know is asked of the client itself |
 //! | session | stateless | what the server needs is asked of the client, and the call made again |
-//! | stateless | session | log lines come only at the level that the request asked for |
-//!
-//! What a server with sessions asks of a client that has none is refused (`client/questions`).
+//! | stateless | session | log lines come only at the level that the request asked for; what the
+//!   server asks, the client is asked with the answer to its request (`front/parked`) |
 
 use std::rc::Rc;
 
