@@ -7,7 +7,7 @@
 //! - `document`, `words`, `stem`, `lexicon`, `grams`, `analysis`: a tool's texts, taken apart.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
 //! - `literal`, `query`, `find`, `parts`, `judge`, `explain`: a request, what speaks for each tool,
-//!   and whether that is enough.
+//!   and whether that is enough; `vectors`: the word of another model.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
 
 mod analysis;
@@ -29,6 +29,7 @@ mod servers;
 mod spelling;
 mod stem;
 mod tokens;
+mod vectors;
 mod words;
 
 pub use self::{
@@ -40,4 +41,5 @@ pub use self::{
     parts::Parts,
     query::{QUERY_MAX, Query},
     tokens::estimated_tokens,
+    vectors::{External, Vectors},
 };

@@ -23,6 +23,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// The gateway itself, which may use everything.
+    pub(crate) fn own() -> Arc<Self> {
+        Arc::new(Self { name: "tidegate".into(), routes: None, servers: None })
+    }
+
     /// Whether it may use a route (`direct` requests name their target here).
     pub(crate) fn may_use(&self, route: &str) -> bool {
         self.routes.as_ref().is_none_or(|routes| routes.iter().any(|it| it == route))

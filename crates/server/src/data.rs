@@ -12,6 +12,7 @@ mod guard;
 mod headers;
 mod hold;
 mod inbound;
+pub(crate) mod inner;
 mod journey;
 mod passage;
 mod request;

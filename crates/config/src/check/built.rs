@@ -17,7 +17,6 @@ impl Check<'_> {
         for key in ["replicas", "fresh_for"] {
             self.not_built(&mcp.key(key));
         }
-        self.not_built(&mcp.key("search").key("embeddings"));
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {
             let path = providers.key(name);

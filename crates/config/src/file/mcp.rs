@@ -273,7 +273,7 @@ pub struct SearchFile {
     /// Tools in one answer.
     #[schemars(example = 8, range(min = 1))]
     pub limit: u32,
-    /// Search by meaning too. Absent: by words only.
+    /// Rank by the vectors of a better model too. Absent: by the embedded model alone.
     #[schemars(example = json!({"route": "embed"}))]
     pub embeddings: Option<EmbeddingsFile>,
 }
@@ -284,7 +284,7 @@ impl Default for SearchFile {
     }
 }
 
-/// Search by meaning.
+/// A better model for `find_tool`; when it cannot be asked, tools are found without it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmbeddingsFile {

@@ -13,8 +13,6 @@ use super::{
     index::Index,
     judge::{FAINT, GOOD, score, threshold},
     lexicon::likeness,
-    matrix::Row,
-    model::normalise,
     parts::Parts,
     postings::{Posting, Postings, Term, rarity},
     query::{QUERY_MAX, Query, Step},
@@ -30,6 +28,9 @@ const REST_MIN: f32 = 0.3;
 
 /// How far likenesses by the model spread at least: those of a few like tools say too little.
 const WIDTH_MIN: f32 = 0.1;
+
+/// Vectors whose likenesses spread less tell no tool from another: what is left is rounding.
+const ALIKE: f32 = 1e-4;
 
 /// One tool found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +62,7 @@ impl Index {
         limit: usize,
     ) -> Answer {
         let step = Step::new(self, &text(query));
-        let external = query.vector.and_then(|vector| self.external_likeness(vector));
+        let external = query.external.and_then(|it| it.likeness(self.documents.len()));
         let parts = self.parts(&step, external.as_deref());
         let sums: Vec<f32> = parts.iter().map(Parts::sum).collect();
         let mut order: Vec<usize> = (0..sums.len()).filter(|doc| visible(*doc)).collect();
@@ -166,7 +167,7 @@ impl Index {
     }
 
     /// Which share of a request is in words that no tool and no server has.
-    fn unknown(&self, step: &Step) -> f32 {
+    pub(super) fn unknown(&self, step: &Step) -> f32 {
         let (mut mass, mut unknown) = (f32::EPSILON, 0.0);
         for word in &step.words {
             let value = word.weight * self.rarity(&self.words, word.term);
@@ -178,17 +179,6 @@ impl Index {
 
     fn rarity(&self, lists: &Postings, term: Term) -> f32 {
         rarity(self.documents.len(), lists.list(term).len())
-    }
-
-    /// Likeness by external vectors; nothing for documents without one, and none at all by a vector
-    /// of another length.
-    fn external_likeness(&self, vector: &[f32]) -> Option<Vec<Option<f32>>> {
-        let matrix = self.external.as_ref().filter(|matrix| matrix.dimensions() == vector.len())?;
-        let mut vector = vector.to_vec();
-        normalise(&mut vector);
-        let found = matrix.likeness(&Row::asked(&vector));
-        let found = found.into_iter().enumerate();
-        Some(found.map(|(doc, likeness)| matrix.has(doc).then_some(likeness)).collect())
     }
 }
 
@@ -203,9 +193,12 @@ fn stand_in(meaning: &mut [f32], external: &[Option<f32>]) {
     let own = spread(meaning.iter().copied());
     let width = own.1.max(WIDTH_MIN);
     let other = spread(external.iter().flatten().copied());
+    if other.1 < ALIKE {
+        return;
+    }
     for (meaning, external) in meaning.iter_mut().zip(external) {
         if let Some(external) = external {
-            *meaning = own.0 + (external - other.0) / other.1.max(f32::EPSILON) * width;
+            *meaning = own.0 + (external - other.0) / other.1 * width;
         }
     }
 }

@@ -13,8 +13,8 @@ use super::{
     analysis::{Analysis, FIELDS},
     document::Document,
     lexicon::Deeds,
-    matrix::{Matrix, Row},
-    model::{DIMENSIONS, model, normalise},
+    matrix::Matrix,
+    model::{DIMENSIONS, model},
     postings::{Postings, Term, index, rarity, term},
     servers::Servers,
     spelling::Spelling,
@@ -42,7 +42,6 @@ pub struct Index {
     pub(super) meaning: Matrix,
     /// By document, side by side: a search reads all of them.
     pub(super) deeds: Vec<Deeds>,
-    pub(super) external: Option<Matrix>,
     spelling: Spelling<Box<str>>,
 }
 
@@ -55,7 +54,6 @@ impl Index {
     }
 
     /// An index of other documents, with the work done for this one used where they are the same.
-    /// External vectors are not taken over.
     #[must_use]
     pub fn updated(&self, documents: Vec<Document>) -> Self {
         let known: BTreeMap<u64, &Arc<Analysis>> =
@@ -66,23 +64,6 @@ impl Index {
         };
         let analyses = documents.iter().map(analyse).collect();
         Self::of(documents, analyses)
-    }
-
-    /// The same index with vectors of another model, by document; all of one length. They stand in
-    /// for the embedded model's where a document has one and the request has one too.
-    #[must_use]
-    pub fn with_vectors(mut self, vectors: Vec<Option<Vec<f32>>>) -> Self {
-        let dimensions = vectors.iter().flatten().map(Vec::len).next();
-        self.external = dimensions.map(|dimensions| {
-            let mut matrix = Matrix::new(dimensions);
-            let rows = vectors.into_iter().map(Option::unwrap_or_default);
-            for mut vector in rows.chain(std::iter::repeat(Vec::new())).take(self.documents.len()) {
-                normalise(&mut vector);
-                matrix.push(&Row::kept(&vector));
-            }
-            matrix
-        });
-        self
     }
 
     /// All documents, in order.
@@ -100,7 +81,6 @@ impl Index {
             + analyses
             + self.servers.bytes()
             + self.meaning.bytes()
-            + self.external.as_ref().map_or(0, Matrix::bytes)
             + self.spelling.bytes()
     }
 
@@ -117,7 +97,6 @@ impl Index {
             letters: letters(&analyses),
             meaning,
             deeds: analyses.iter().map(|analysis| analysis.deeds).collect(),
-            external: None,
             spelling: Spelling::new(surfaces(&analyses), 1),
             documents,
             analyses,

@@ -44,6 +44,24 @@ pub(super) const WEIGHTS: Parts = Parts {
 const DEEDS_NAMED: f32 = 1.75;
 
 impl Parts {
+    /// What each part adds to the sum, under the name of its field.
+    #[must_use]
+    pub fn contributions(&self) -> [(&'static str, f32); 9] {
+        let weights = WEIGHTS;
+        let deeds = weights.deeds + DEEDS_NAMED * self.server_name;
+        [
+            ("words", weights.words * self.words),
+            ("name", weights.name * self.name),
+            ("pairs", weights.pairs * self.pairs),
+            ("letters", weights.letters * self.letters),
+            ("server", weights.server * self.server),
+            ("server_name", weights.server_name * self.server_name),
+            ("meaning", weights.meaning * self.meaning),
+            ("server_meaning", weights.server_meaning * self.server_meaning),
+            ("deeds", deeds * self.deeds),
+        ]
+    }
+
     /// The weighted sum.
     pub(super) fn sum(&self) -> f32 {
         let Self {
@@ -66,5 +84,27 @@ impl Parts {
             + meaning * self.meaning
             + server_meaning * self.server_meaning
             + (deeds + DEEDS_NAMED * self.server_name) * self.deeds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_parts_add_is_the_whole_sum() {
+        let parts = Parts {
+            words: 0.1,
+            name: 0.2,
+            pairs: 0.3,
+            letters: 0.4,
+            server: 0.5,
+            server_name: 0.6,
+            meaning: -0.7,
+            server_meaning: 0.8,
+            deeds: -1.0,
+        };
+        let added: f32 = parts.contributions().iter().map(|(_, value)| value).sum();
+        assert!((added - parts.sum()).abs() < 1e-4, "{added} {}", parts.sum());
     }
 }

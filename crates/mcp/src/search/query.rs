@@ -16,6 +16,7 @@ use super::{
     postings::{Term, pair, term},
     spelling::LETTERS_MIN,
     stem::{singular, stem},
+    vectors::External,
     words::{Form, Word, words},
 };
 
@@ -39,8 +40,8 @@ pub struct Query<'a> {
     pub description: &'a str,
     /// Words that the tool should have; may be empty.
     pub keywords: &'a str,
-    /// The request's vector by the model that made the index's external vectors.
-    pub vector: Option<&'a [f32]>,
+    /// Vectors of another model, of the request and of the documents.
+    pub external: Option<External<'a>>,
 }
 
 /// A word of a request that counts.

@@ -1,6 +1,6 @@
 //! What holds for an index as a whole: visibility, ties, equal names, external vectors, memory.
 
-use tidegate_mcp::search::{Document, FAINT, GOOD, Index, Place, Query, eval};
+use tidegate_mcp::search::{Document, External, FAINT, GOOD, Index, Place, Query, Vectors, eval};
 
 const TOOLS: &str = include_str!("tools.jsonl");
 
@@ -42,7 +42,7 @@ fn equal_tools_stand_in_the_order_of_their_names() {
 #[test]
 fn keywords_count_like_words_of_the_request() {
     let index = index();
-    let query = Query { description: "make a new one", keywords: "github issue", vector: None };
+    let query = Query { description: "make a new one", keywords: "github issue", external: None };
     let best = index.search(&query, &|_| true, 1).hits[0].doc;
     assert_eq!(&*index.documents()[best].id, "GitHub/create_issue");
 }
@@ -51,16 +51,21 @@ fn keywords_count_like_words_of_the_request() {
 fn an_external_vector_takes_the_place_of_the_embedded_model() {
     let tools = ["alpha", "beta"].map(|name| Document::plain("s", name, "Convert a picture", []));
     let index = Index::build(tools.to_vec());
-    let near = |doc: usize| Some(if doc == 1 { vec![0.0, 1.0] } else { vec![1.0, 0.0] });
-    let index = index.with_vectors(vec![near(0), near(1)]);
-    let ask = |vector| {
-        let query = Query { description: "convert a picture", keywords: "", vector };
+    let ask = |documents: &[Option<&[f32]>], request: Option<&[f32]>| {
+        let vectors = Vectors::new(2, documents.iter().map(|it| it.map(<[f32]>::to_vec)));
+        let external = request.map(|request| External { documents: &vectors, request });
+        let query = Query { description: "convert a picture", keywords: "", external };
         index.search(&query, &|_| true, 2).hits[0].doc
     };
-    assert_eq!(ask(Some(&[0.1, 0.9])), 1);
-    assert_eq!(ask(Some(&[0.9, 0.1])), 0);
-    // One of another length counts like none.
-    assert_eq!(ask(Some(&[1.0; 7])), ask(None));
+    let both = [Some(&[1.0, 0.0][..]), Some(&[0.0, 1.0])];
+    assert_eq!(ask(&both, Some(&[0.1, 0.9])), 1);
+    assert_eq!(ask(&both, Some(&[0.9, 0.1])), 0);
+    // One of another length counts like none, and so do vectors that tell no tool from another.
+    let without = ask(&both, None);
+    assert_eq!(ask(&both, Some(&[1.0; 7])), without);
+    assert_eq!(ask(&[None, None], Some(&[0.1, 0.9])), without);
+    assert_eq!(ask(&[both[0], both[0]], Some(&[0.1, 0.9])), without);
+    assert_eq!(ask(&[], Some(&[0.1, 0.9])), without);
 }
 
 #[test]

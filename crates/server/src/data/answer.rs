@@ -16,7 +16,7 @@ use super::{body::ClientBody, journey::Journey};
 use crate::provider::Target;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-tidegate-request-id");
-const RESOLVED: HeaderName = HeaderName::from_static("x-tidegate-resolved");
+pub(super) const RESOLVED: HeaderName = HeaderName::from_static("x-tidegate-resolved");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-tidegate-attempts");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 

@@ -2,6 +2,8 @@
 //!
 //! - `describe`: the two tools as clients see them.
 //! - `find`: the answer to `find_tool`. `index`: what it searches, made off this thread.
+//! - `embed`: vectors from a route of the gateway's own, where the config wants them; `vectors`:
+//!   those that are known.
 //! - `call`: what `call_tool` really asks for, checked before it goes anywhere.
 //!
 //! Rules kept here:
@@ -11,8 +13,10 @@
 
 mod call;
 mod describe;
+mod embed;
 mod find;
 mod index;
+mod vectors;
 
 use std::rc::Rc;
 

@@ -1,5 +1,8 @@
 //! `tools: search`: what a client finds, and that calling it is like any other call.
 
+mod input;
+mod vectors;
+
 use serde_json::{Value, json};
 use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
@@ -158,15 +161,40 @@ fn pinned_tools_stand_beside_the_two_and_compact_answers_are_short() {
 }
 
 #[test]
-fn odd_requests_get_an_answer() {
+fn with_every_server_down_a_search_finds_nothing_and_says_why_at_once() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
+    let before = gate.open();
+    let wish = json!({"tool_description": "open a new issue"});
+    assert_eq!(
+        names(&before.call("find_tool", wish.clone())).first(),
+        Some(&"tracker_create_issue")
+    );
+    tracker.crash();
+    mailer.crash();
+    for (tool, server) in [("tracker_create_issue", "tracker"), ("mailer_send_message", "mailer")] {
+        let call = json!({"tool_name": tool, "parameters": {"title": "x"}});
+        assert_unavailable(&before.call("call_tool", call), server, "backend_unavailable");
+    }
+    let after = gate.open();
+    assert_eq!(after.tools(), ["find_tool", "call_tool"]);
+    let found = after.call("find_tool", wish.clone());
+    assert_eq!(names(&found), Vec::<&str>::new(), "{found}");
+    let hint = found["structuredContent"]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("No server is available"), "{hint}");
+    let marked = before.call("find_tool", wish);
+    assert_eq!(marked["structuredContent"]["tools"][0]["available"], false, "{marked}");
+}
+
+#[test]
+fn an_explanation_is_given_to_whoever_asks_for_it() {
     let tracker = tracker();
     let gate = gate(&[("tracker", &tracker)]);
     let client = gate.open();
-    let long = "issue ".repeat(20_000);
-    for text in
-        ["创建一个问题", "أنشئ مشكلة", "🐛🔥", "\"issue\" AND NOT (commit)", "\u{0}\u{1}", &long]
-    {
-        let found = client.call("find_tool", json!({"tool_description": text}));
-        assert_ne!(found["isError"], true, "{text:.20}: {found}");
-    }
+    let wish = json!({"tool_description": "open a new issue", "explain": true});
+    let told = client.call("find_tool", wish);
+    let first = &told["structuredContent"]["tools"][0]["explanation"];
+    assert!(first["parts"]["words"].as_f64().is_some_and(|words| words > 0.0), "{told}");
+    let plain = client.call("find_tool", json!({"tool_description": "open a new issue"}));
+    assert!(plain["structuredContent"]["tools"][0].get("explanation").is_none(), "{plain}");
 }

@@ -5,6 +5,7 @@
 //!   moment are, and are marked so.
 //! - When nothing fits, the list is empty; when nothing fits well, `good_match` is false. Either
 //!   way a hint says what to try: a wrong tool is worse than none.
+//! - What `mcp.search.embeddings` did not give in time is done without, and `degraded` is true.
 //! - The same JSON stands in the result twice: as structured content, and as text for clients that
 //!   know no other.
 
@@ -16,11 +17,11 @@ use tidegate_mcp::{
     catalogue::{Catalogue, Offered},
     health::{self, Standing},
     raw::Fields,
-    search::{Hit, Query, estimated_tokens},
+    search::{External, Hit, QUERY_MAX, Query, estimated_tokens},
 };
 
-use super::{CALL, FIND, failed};
-use crate::mcp::client::Client;
+use super::{CALL, FIND, embed::Outside, failed};
+use crate::mcp::{client::Client, server::Server};
 
 /// The most that one answer holds.
 const LIMIT_MAX: usize = 50;
@@ -31,6 +32,8 @@ struct Wish {
     keywords: String,
     limit: Option<usize>,
     is_compact: bool,
+    /// For people: not among the parameters that clients see, as models would pay for it.
+    is_explained: bool,
 }
 
 /// Answers a `find_tool`.
@@ -43,28 +46,63 @@ pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> S
     let live = client.ground.live();
     let limit = wish.limit.unwrap_or(live.file.mcp.search.limit as usize).clamp(1, LIMIT_MAX);
     let catalogue = client.catalogue();
+    let hub_servers = hub.servers();
     let servers: Vec<(Arc<str>, Arc<str>)> =
-        hub.servers().iter().map(|it| (Arc::clone(&it.name), it.words(&client.hello))).collect();
-    let index = hub.indexes.of(&catalogue, &servers).await;
+        hub_servers.iter().map(|it| (Arc::clone(&it.name), it.words(&client.hello))).collect();
+    let (index, version) = hub.indexes.of(&catalogue, &servers).await;
+    let outside = match &live.file.mcp.search.embeddings {
+        Some(file) => {
+            let text = [wish.description.as_str(), &wish.keywords].join("\n");
+            let text = &text[..text.floor_char_boundary(QUERY_MAX)];
+            let (worker, place) = (&client.ground.worker, (&index, &version.filling));
+            hub.indexes.embeddings.for_search(worker, &file.route, place, text.trim()).await
+        }
+        None => Outside::default(),
+    };
     let seen: Vec<bool> = (0..servers.len()).map(|place| client.sees(place)).collect();
     let is_seen = |tool: usize| {
         catalogue.tools().get(tool).is_some_and(|it| seen.get(it.server).copied().unwrap_or(false))
     };
-    let query = Query { description: &wish.description, keywords: &wish.keywords, vector: None };
+    let external = outside.vectors.as_ref();
+    let external = external.map(|(documents, request)| External { documents, request });
+    let query = Query { description: &wish.description, keywords: &wish.keywords, external };
     let found = index.search(&query, &is_seen, limit);
     let tools: Vec<Value> = found
         .hits
         .iter()
         .filter_map(|hit| Some((hit, catalogue.tools().get(hit.doc)?)))
-        .map(|(hit, offered)| tool(client, &servers, hit, offered, wish.is_compact))
+        .map(|(hit, offered)| {
+            let server = hub_servers.get(offered.server);
+            let mut tool = tool(client, server, (hit, offered), wish.is_compact);
+            if wish.is_explained {
+                tool["explanation"] = index.explanation(&query, hit);
+            }
+            tool
+        })
         .collect();
-    answer(tools, found.has_good_match, baseline(&catalogue, &seen))
+    let verdict = Verdict {
+        is_good: found.has_good_match,
+        is_alone: !seen.contains(&true),
+        is_degraded: outside.is_degraded,
+    };
+    answer(tools, verdict, baseline(&catalogue, &seen))
+}
+
+/// What is said of an answer as a whole.
+struct Verdict {
+    is_good: bool,
+    /// Whether the session sees no server at all.
+    is_alone: bool,
+    is_degraded: bool,
 }
 
 /// The whole result.
-fn answer(tools: Vec<Value>, is_good: bool, baseline: usize) -> String {
-    let hint = match (is_good, tools.is_empty()) {
+fn answer(tools: Vec<Value>, verdict: Verdict, baseline: usize) -> String {
+    let hint = match (verdict.is_good, tools.is_empty()) {
         (true, false) => None,
+        (_, true) if verdict.is_alone => {
+            Some("No server is available at the moment. A new session may find more.")
+        }
         (_, true) => Some("Nothing fits. Describe the task in other words, or name the service."),
         (false, false) => Some("No good match: these are only the nearest. There may be no tool."),
     };
@@ -73,6 +111,9 @@ fn answer(tools: Vec<Value>, is_good: bool, baseline: usize) -> String {
     answer.insert("tools".to_owned(), Value::Array(tools));
     if let Some(hint) = hint {
         answer.insert("hint".to_owned(), hint.into());
+    }
+    if verdict.is_degraded {
+        answer.insert("degraded".to_owned(), true.into());
     }
     let returned = estimated_tokens(Value::Object(answer.clone()).to_string().len());
     let saved = baseline.saturating_sub(returned);
@@ -84,22 +125,27 @@ fn answer(tools: Vec<Value>, is_good: bool, baseline: usize) -> String {
         .to_string()
 }
 
+/// Whether a call would be sent at all: the breaker lets it, and a program that ended is not
+/// waiting to be started again.
+fn is_available(client: &Client, server: &Server) -> bool {
+    let (live, now) = (client.ground.live(), client.ground.now());
+    let standing = health::standing(&live.core, &server.name, now);
+    let is_waiting = server.is_child() && server.may_start_at(now) > now;
+    !is_waiting && !matches!(standing, Standing::Unhealthy(..))
+}
+
 fn tool(
     client: &Client,
-    servers: &[(Arc<str>, Arc<str>)],
-    hit: &Hit,
-    offered: &Offered,
+    server: Option<&Rc<Server>>,
+    (hit, offered): (&Hit, &Offered),
     is_compact: bool,
 ) -> Value {
     let fields = Fields::parse(&offered.raw, &[]).unwrap_or_default();
     let schema = fields.get("inputSchema").and_then(|it| serde_json::from_str(it.get()).ok());
     let schema: Value = schema.unwrap_or_else(|| json!({ "type": "object" }));
-    let server = servers.get(offered.server).map(|it| &*it.0).unwrap_or_default();
-    let live = client.ground.live();
-    let standing = health::standing(&live.core, server, client.ground.now());
     let mut tool = Map::new();
     tool.insert("name".to_owned(), (*offered.name).into());
-    tool.insert("server".to_owned(), server.into());
+    tool.insert("server".to_owned(), server.map(|it| &*it.name).unwrap_or_default().into());
     tool.insert("description".to_owned(), fields.text("description").unwrap_or_default().into());
     if is_compact {
         tool.insert("parameters".to_owned(), compact(&schema).into());
@@ -107,7 +153,8 @@ fn tool(
         tool.insert("input_schema".to_owned(), schema);
     }
     tool.insert("score".to_owned(), json!((f64::from(hit.score) * 1000.0).round() / 1000.0));
-    tool.insert("available".to_owned(), (!matches!(standing, Standing::Unhealthy(..))).into());
+    let is_available = server.is_some_and(|it| is_available(client, it));
+    tool.insert("available".to_owned(), is_available.into());
     Value::Object(tool)
 }
 
@@ -141,7 +188,8 @@ fn wish(arguments: Option<&RawValue>) -> Result<Wish, String> {
     }
     let limit = arguments.get("limit").and_then(Value::as_u64).map(|limit| limit as usize);
     let is_compact = arguments.get("detail").and_then(Value::as_str) == Some("compact");
-    Ok(Wish { description, keywords, limit, is_compact })
+    let is_explained = arguments.get("explain") == Some(&Value::Bool(true));
+    Ok(Wish { description, keywords, limit, is_compact, is_explained })
 }
 
 /// A schema in a line: `repo: string, page?: integer`.
