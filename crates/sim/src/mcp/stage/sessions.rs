@@ -3,7 +3,9 @@
 use tidegate_core::time::Now;
 use tidegate_mcp::{
     call::Errand,
+    catalogue::Offered,
     health,
+    search::{Document, Hit, Index, Query},
     session::{Arrival, News, Seat, Session, Visibility},
 };
 
@@ -61,19 +63,26 @@ impl Stage<'_> {
         (0..self.servers.len()).filter_map(until).max()
     }
 
-    /// The tools a session sees whose names hold words of a query, the best first.
+    /// The tools a session sees that share a word with a query, ranked by the index that serves
+    /// `find_tool`. Tools of a scenario have names alone: what shares no word with the query is
+    /// near it by chance, and would make expectations brittle.
     pub(super) fn find(&mut self, session: &str, query: &str) -> Vec<String> {
-        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-        let score = |name: &String| {
-            let name = name.to_lowercase();
-            words.iter().filter(|word| name.contains(word.as_str())).count()
+        self.list(session);
+        let tools = self.catalogue.tools();
+        let read = |tool: &Offered| {
+            let server = self.servers.get(tool.server).map(|it| it.name()).unwrap_or_default();
+            Document::of(tool, &server, "")
         };
-        let mut found: Vec<(usize, String)> =
-            self.list(session).into_iter().map(|name| (score(&name), name)).collect();
-        found.retain(|(score, _)| *score > 0);
-        // The list is sorted by name, and the sort is stable.
-        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        found.into_iter().map(|(_, name)| name).take(FOUND_MAX).collect()
+        let index = Index::build(tools.iter().map(read).collect());
+        let Some(client) = self.clients.get(session) else { return Vec::new() };
+        let is_seen =
+            |tool: usize| tools.get(tool).is_some_and(|it| client.session.sees(it.server));
+        let query = Query { description: query, ..Query::default() };
+        let found = index.search(&query, &is_seen, FOUND_MAX).hits;
+        let shares =
+            |hit: &Hit| index.explain(&query, hit.doc).iter().any(|word| !word.places.is_empty());
+        let found = found.into_iter().filter(shares);
+        found.filter_map(|hit| Some(tools.get(hit.doc)?.name.to_string())).collect()
     }
 
     pub(super) fn close(&mut self, session: &str) {
