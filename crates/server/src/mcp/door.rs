@@ -47,6 +47,8 @@ pub(crate) struct Knock {
     pub(crate) session: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) last_event: Option<String>,
+    /// Both kinds of answers are accepted, and events were named first.
+    pub(crate) prefers_events: bool,
     /// Every header that begins with `mcp-`, by its name in lower case.
     pub(crate) heads: Vec<(String, String)>,
     pub(crate) body: Bytes,
@@ -144,6 +146,7 @@ impl Door {
             session: text(SESSION),
             version: text(VERSION),
             last_event: text(LAST_EVENT),
+            prefers_events: prefers_events(headers),
             heads: heads(headers),
             body,
             caller,
@@ -175,6 +178,17 @@ fn heads(headers: &HeaderMap) -> Vec<(String, String)> {
     let named = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
     let text = |value: &HeaderValue| value.to_str().unwrap_or("\u{0}").to_owned();
     named.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+/// Whether events are named before JSON. Their order obliges nobody, and pleases whoever wrote it.
+fn prefers_events(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let ranges = values.flat_map(|value| value.split(','));
+    let mut kinds = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
+    let known = |kind: &&str| {
+        ["application/json", "text/event-stream"].iter().any(|it| it.eq_ignore_ascii_case(kind))
+    };
+    kinds.find(known).is_some_and(|kind| kind.eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// What HTTP asks for, before the body is read.

@@ -8,6 +8,8 @@
 //! - A message is on exactly one stream. Events of a stream are numbered; an id names stream and
 //!   number, so it is unique in its session.
 //! - Losing a reader loses nothing: the ring goes on. A new reader takes over from an old one.
+//! - A server that lets its reader go for a while (2025-11-25) lets the client go as well, if that
+//!   client knows that it has to come back: nobody holds a connection for nothing.
 //! - Bounded: what was sent is kept for [`REPLAY_EVENTS`] events and [`REPLAY_BYTES`]; while more
 //!   than [`UNSENT_BYTES`] wait for a slow reader, notifications are dropped and answers are not.
 //!
@@ -120,6 +122,8 @@ impl Streams {
 pub(crate) struct Stream {
     /// `None`: it belongs to no session, and nobody can come back for the rest.
     number: Option<u32>,
+    /// Whether its client knows that it may end early.
+    has_priming: bool,
     ring: RefCell<Ring>,
     news: Notify,
     /// Something was sent, or a reader has gone.
@@ -136,6 +140,8 @@ struct Ring {
     sent: u64,
     unsent_bytes: usize,
     is_ended: bool,
+    /// The reader that is attached is let go when it has read everything.
+    is_paused: bool,
     /// Counts attachments: a reader whose number is not this one has been replaced.
     reader: u64,
     has_reader: bool,
@@ -151,8 +157,8 @@ impl Stream {
     /// A stream of the stateless era, and the events for its client.
     pub(crate) fn plain() -> (Rc<Self>, mpsc::Receiver<Bytes>) {
         let ring = RefCell::default();
-        let stream = Self { number: None, ring, news: Notify::new(), turned: Notify::new() };
-        let stream = Rc::new(stream);
+        let (news, turned) = (Notify::new(), Notify::new());
+        let stream = Rc::new(Self { number: None, has_priming: false, ring, news, turned });
         let events = stream.attach(0);
         (stream, events)
     }
@@ -179,8 +185,8 @@ impl Stream {
     }
 
     fn new(number: u32, has_priming: bool) -> Self {
-        let (ring, turned) = (RefCell::default(), Notify::new());
-        let stream = Self { number: Some(number), ring, news: Notify::new(), turned };
+        let (ring, news, turned) = (RefCell::default(), Notify::new(), Notify::new());
+        let stream = Self { number: Some(number), has_priming, ring, news, turned };
         if has_priming {
             let id = format!("id: {number}-0\nretry: {RETRY_MS}\ndata:\n\n");
             stream.ring.borrow_mut().push(id.into());
@@ -207,6 +213,14 @@ impl Stream {
         self.ring.borrow().has_reader
     }
 
+    /// Lets its reader go, who comes back for the rest, if the client knows of such things.
+    pub(crate) fn pause(&self) {
+        if self.has_priming {
+            self.ring.borrow_mut().is_paused = true;
+            self.news.notify_one();
+        }
+    }
+
     pub(super) fn end(&self) {
         self.ring.borrow_mut().is_ended = true;
         self.news.notify_one();
@@ -223,6 +237,7 @@ impl Stream {
         let mut ring = self.ring.borrow_mut();
         ring.reader += 1;
         ring.has_reader = true;
+        ring.is_paused = false;
         let (reader, from) = (ring.reader, from.max(ring.first));
         drop(ring);
         // The reader before this one must see that it is over.
@@ -283,7 +298,7 @@ impl Ring {
         let event = at.checked_sub(self.first).and_then(|index| self.events.get(index as usize));
         match event {
             Some(event) => Next::Event(event.clone()),
-            None if self.is_ended => Next::Over,
+            None if self.is_ended || self.is_paused => Next::Over,
             None => Next::Nothing,
         }
     }

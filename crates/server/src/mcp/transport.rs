@@ -33,6 +33,11 @@ pub(crate) enum Event {
         /// The request of ours on whose stream it came, where the transport has such streams.
         call: Option<u64>,
     },
+    /// The server closed the stream of a request on purpose, and is asked again for the rest.
+    Paused {
+        /// The request's id.
+        call: u64,
+    },
     /// A request of ours will get no answer over this conversation.
     Unanswered {
         /// Its id.

@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, count, eventually, ms};
-use crate::client::text_of;
+use crate::client::{Hello, first_answer, post, text_of};
 use crate::wire::End;
 
 #[test]
@@ -88,13 +88,54 @@ fn what_belongs_to_no_call_waits_for_the_standing_stream() {
 }
 
 #[test]
-fn a_backend_that_closes_a_stream_in_mid_call_is_resumed() {
+fn a_client_is_let_go_by_a_backend_that_closes_a_stream_in_mid_call_and_comes_back() {
     let tools = vec![Tool::new("drop", Act::Drop(200))];
     let fake = FakeMcpServer::start(Script { primes: true, ..Script::of(tools) });
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
+    let mut call = client.start("tools/call", json!({"name": "drop"}));
+    let prime = call.exchange.event().expect("it primes").id.expect("an id");
+    assert_eq!(call.exchange.event(), Err(End::Whole), "the server closed it too");
+    let mut rest = client.resume(&prime);
+    let answer = rest.message().expect("the answer");
+    assert_eq!((&answer["id"], text_of(&answer["result"])), (&call.id, "drop done".to_owned()));
+    assert_eq!(rest.message(), Err(End::Whole));
+    assert_eq!(fake.counts().delivered("drop"), 1);
+}
+
+#[test]
+fn a_client_that_knows_no_early_end_is_spared_it() {
+    let tools = vec![Tool::new("drop", Act::Drop(200))];
+    let fake = FakeMcpServer::start(Script { primes: true, ..Script::of(tools) });
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open_as(&Hello { version: "2025-06-18", ..Hello::default() });
     assert_eq!(client.text("drop"), "drop done");
     assert_eq!(fake.counts().delivered("drop"), 1);
+}
+
+#[test]
+fn a_client_that_names_events_first_gets_lists_as_events() {
+    let fake = FakeMcpServer::start(Script::default());
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let list = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+    for (accept, is_stream) in [
+        ("text/event-stream, application/json", true),
+        ("application/json, text/event-stream", false),
+        ("*/*", false),
+    ] {
+        let headers = format!(
+            "content-type: application/json\r\naccept: {accept}\r\nmcp-session-id: {}\r\n",
+            client.session
+        );
+        let mut exchange = post(gate.address(), &headers, list).expect("an answer");
+        assert_eq!(exchange.is_stream(), is_stream, "{accept}");
+        let answer = first_answer(&mut exchange);
+        assert_eq!(
+            (&answer["id"], &answer["result"]["tools"][0]["name"]),
+            (&json!(7), &json!("echo"))
+        );
+    }
 }
 
 #[test]

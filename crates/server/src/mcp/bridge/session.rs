@@ -266,7 +266,7 @@ async fn hear(session: Rc<Session>, number: u64, mut events: Events) {
         match event {
             Event::Message { bytes, .. } => session.out.say(bytes).await,
             // Requests go beside the transport.
-            Event::Unanswered { .. } => {}
+            Event::Paused { .. } | Event::Unanswered { .. } => {}
             Event::Closed(_) => {
                 // A task of its own: the new link ends this one.
                 let own = Rc::clone(&session);

@@ -3,9 +3,9 @@
 //! Rules kept here:
 //! - Messages are told in the order they came, the answer last.
 //! - A stream that ends before the answer is taken up again if its events had ids (2025-11-25: a
-//!   server may close it and be asked again), but not for ever: [`RESUMES_MAX`] times, and
-//!   [`FRUITLESS_MAX`] times in a row without an event. Otherwise the request may have been
-//!   carried out, and nobody knows.
+//!   server may close it and be asked again, which is told), but not for ever: [`RESUMES_MAX`]
+//!   times, and [`FRUITLESS_MAX`] times in a row without an event. Otherwise the request may have
+//!   been carried out, and nobody knows.
 //! - Waiting has no limit here: whoever waits drops the task.
 
 use std::time::Duration;
@@ -119,6 +119,7 @@ async fn events(talk: &Conversation, call: u64, mut stream: EventStream) -> Resu
                 talk.pool.keep(stream.into_body());
                 return Ok(());
             }
+            Ok(false) if stream.resume.after.is_some() => talk.tell(Event::Paused { call }).await,
             // What was lost with the connection can be asked for again.
             Ok(false) => {}
             Err(failure) if failure == failure::broken() => {}

@@ -354,7 +354,7 @@ fn a_program_that_does_not_read_ends_its_conversation_and_what_was_queued_was_no
                     assert_eq!(failure.delivery, Delivery::Maybe);
                     break;
                 }
-                Event::Message { .. } => panic!("it says nothing"),
+                Event::Message { .. } | Event::Paused { .. } => panic!("it says nothing"),
             }
         }
         assert!((60..64).contains(&undelivered), "{undelivered}");

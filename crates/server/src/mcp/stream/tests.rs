@@ -26,6 +26,34 @@ async fn a_stream_begins_with_a_priming_event_where_clients_know_it() {
 }
 
 #[tokio::test]
+async fn a_paused_stream_lets_its_reader_go_with_all_there_is_and_takes_the_next() {
+    local(async {
+        let streams = Streams::new(true);
+        let (stream, mut events) = streams.begin();
+        stream.pause();
+        assert!(read(&mut events).await.starts_with("id: 1-0\n"), "what it can come back with");
+        assert_eq!(events.recv().await, None);
+        stream.send(b"1", Weight::Needed);
+        streams.end(&stream);
+        let mut again = streams.resume("1-0").expect("the stream is known");
+        assert!(read(&mut again).await.contains("data: 1\n"));
+        assert_eq!(again.recv().await, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_without_a_priming_event_is_never_paused() {
+    local(async {
+        let (stream, mut events) = Streams::new(false).begin();
+        stream.pause();
+        stream.send(b"1", Weight::Needed);
+        assert!(read(&mut events).await.contains("data: 1\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_client_that_lost_its_connection_gets_what_it_missed_and_the_rest() {
     local(async {
         let streams = Streams::new(false);
