@@ -45,9 +45,11 @@ pub(super) fn check(
         check_header(headers, "mcp-protocol-version", version)?;
         check_header(headers, "mcp-method", &message["method"])?;
         match method {
-            "tools/call" | "prompts/get" => {
+            "tools/call" => {
                 check_header(headers, "mcp-name", &message["params"]["name"])?;
+                check_arguments(script, headers, &message["params"])?;
             }
+            "prompts/get" => check_header(headers, "mcp-name", &message["params"]["name"])?,
             "resources/read" => check_header(headers, "mcp-name", &message["params"]["uri"])?,
             _ => {}
         }
@@ -65,6 +67,28 @@ fn unsupported(script: &Script, requested: &Value) -> Refusal {
     let data = json!({"supported": supported(script), "requested": requested});
     let text = format!("unsupported protocol version {requested}");
     Refusal { data: Some(data), ..Refusal::new(-32022, text) }
+}
+
+/// Arguments that a tool wants to see in headers (`x-mcp-header` in its schema) stand there if, and
+/// only if, they are given. Only properties of the schema itself are looked at.
+fn check_arguments(script: &Script, headers: &HeaderMap, params: &Value) -> Result<(), Refusal> {
+    let tool = script.tools.iter().find(|tool| params["name"] == tool.name.as_str());
+    let listed = tool.and_then(|tool| serde_json::from_str::<Value>(&tool.listed()).ok());
+    let listed = listed.unwrap_or_default();
+    let properties = listed["inputSchema"]["properties"].as_object().into_iter().flatten();
+    for (key, schema) in properties {
+        let Some(name) = schema["x-mcp-header"].as_str() else { continue };
+        let name = format!("mcp-param-{}", name.to_ascii_lowercase());
+        match &params["arguments"][key] {
+            Value::Null if headers.contains_key(&name) => {
+                return Err(Refusal::new(-32020, format!("the header {name} repeats nothing")));
+            }
+            Value::Null => {}
+            given @ Value::String(_) => check_header(headers, &name, given)?,
+            given => check_header(headers, &name, &json!(given.to_string()))?,
+        }
+    }
+    Ok(())
 }
 
 fn check_header(headers: &HeaderMap, name: &str, said: &Value) -> Result<(), Refusal> {
@@ -111,6 +135,7 @@ mod tests {
     use http::HeaderName;
 
     use super::*;
+    use crate::fake_mcp::tool::{Act, Tool};
 
     fn request(method: &str, version: &str) -> Value {
         let meta = json!({
@@ -122,11 +147,15 @@ mod tests {
     }
 
     fn code(message: &Value, headers: &[(&'static str, &str)]) -> i64 {
+        code_of(&Script::default(), message, headers)
+    }
+
+    fn code_of(script: &Script, message: &Value, headers: &[(&'static str, &str)]) -> i64 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), value.parse().expect("a header"));
         }
-        check(&Script::default(), Some(&map), message).err().map_or(0, |it| it.code)
+        check(script, Some(&map), message).err().map_or(0, |it| it.code)
     }
 
     const VERSION: (&str, &str) = ("mcp-protocol-version", STATELESS);
@@ -150,6 +179,29 @@ mod tests {
             meta.remove(&format!("io.modelcontextprotocol/{key}"));
             assert_eq!(code(&call, &[VERSION, CALL, NAME]), -32602);
         }
+    }
+
+    #[test]
+    fn an_argument_that_a_tool_wants_in_a_header_stands_there() {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "count": {"type": "integer", "x-mcp-header": "Count"},
+        }});
+        let listed = json!({"name": "grüße", "inputSchema": schema}).to_string();
+        let script = Script::of(vec![Tool::new("grüße", Act::Echo).defined_as(&listed)]);
+        let mut call = request("tools/call", STATELESS);
+        call["params"]["arguments"] = json!({"region": "eu", "count": 3});
+        let check = |call: &Value, more: &[(&'static str, &str)]| {
+            let heads = [&[VERSION, CALL, NAME], more].concat();
+            code_of(&script, call, &heads)
+        };
+        let (region, count) = (("mcp-param-region", "eu"), ("mcp-param-count", "3"));
+        assert_eq!(check(&call, &[region, count]), 0);
+        assert_eq!(check(&call, &[region]), -32020);
+        assert_eq!(check(&call, &[region, ("mcp-param-count", "4")]), -32020);
+        call["params"]["arguments"] = json!({"count": null});
+        assert_eq!(check(&call, &[]), 0);
+        assert_eq!(check(&call, &[region]), -32020);
     }
 
     #[test]
