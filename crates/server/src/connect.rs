@@ -1,6 +1,7 @@
 //! Asks everything a config leads to, once: every provider and every MCP server, all at once.
 //!
-//! For `check --connect`. It uses the very parts that serve: probes for providers, links for
+//! For `check --connect`, and for commands that want the tools of a config's servers without a
+//! gateway. It uses the very parts that serve: probes for providers, links for
 //! servers. No listener is opened, and nothing is left behind.
 //!
 //! Rules kept here:
@@ -25,6 +26,7 @@ use tidegate_mcp::{
     catalogue::Catalogue,
     cause::Cause,
     listing::{Kind, Listing},
+    search::Document,
 };
 use tokio::task::{JoinSet, LocalSet};
 
@@ -171,15 +173,69 @@ pub fn connect(
     environment: Arc<dyn Environment + Send + Sync>,
     told: impl FnMut(Progress),
 ) -> Result<Connected, StartError> {
+    let visited = visit_all(source, environment, Whom::Everybody, told)?;
+    Ok(visited.map(|(live, found)| summed_up(&live, found)).unwrap_or_default())
+}
+
+/// The tools of a config's MCP servers, as its gateway would name them, and how each server
+/// answered. No provider is asked. `told` and blocking as for [`connect`].
+///
+/// # Errors
+/// As for [`connect`].
+pub fn tools(
+    source: &Source,
+    environment: Arc<dyn Environment + Send + Sync>,
+    told: impl FnMut(Progress),
+) -> Result<(Vec<Document>, Vec<ServerVisit>), StartError> {
+    let Some((live, found)) = visit_all(source, environment, Whom::Servers, told)? else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let mcp = &live.file.mcp;
+    let mut listings = vec![None; mcp.servers.len()];
+    let mut visits = Vec::new();
+    for visited in found {
+        if let Visited::Server(place, visit, listing) = visited {
+            listings[place] = listing;
+            visits.push((place, visit));
+        }
+    }
+    visits.sort_by_key(|(place, _)| *place);
+    let catalogue = Catalogue::new(&naming(mcp), &listings);
+    let document = |tool: &tidegate_mcp::catalogue::Offered| {
+        let (server, _) = mcp.servers.get_index(tool.server)?;
+        let words = listings.get(tool.server)?.as_ref()?.info.instructions.clone();
+        Some(Document::of(tool, server, &words.unwrap_or_default()))
+    };
+    let tools = catalogue.tools().iter().filter_map(document).collect();
+    Ok((tools, visits.into_iter().map(|(_, visit)| visit).collect()))
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Everybody,
+    Servers,
+}
+
+/// The config that was followed, and what every visit brought.
+type Visits = (Arc<Live>, Vec<Visited>);
+
+/// Nothing if the config leads nowhere.
+fn visit_all(
+    source: &Source,
+    environment: Arc<dyn Environment + Send + Sync>,
+    whom: Whom,
+    told: impl FnMut(Progress),
+) -> Result<Option<Visits>, StartError> {
     let live = match prepare(source, None, &*environment, None) {
         Ok((live, _)) => live,
         // Nothing to serve, nothing to ask.
-        Err(StartError::Nothing) => return Ok(Connected::default()),
+        Err(StartError::Nothing) => return Ok(None),
         Err(error) => return Err(error),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Thread)?;
-    Ok(LocalSet::new().block_on(&runtime, ask_all(live, environment, told)))
+    Ok(Some(LocalSet::new().block_on(&runtime, ask_all(live, environment, whom, told))))
 }
 
 /// What one visit brought, and its place in the config.
@@ -191,8 +247,9 @@ enum Visited {
 async fn ask_all(
     live: Live,
     environment: Arc<dyn Environment + Send + Sync>,
+    whom: Whom,
     mut told: impl FnMut(Progress),
-) -> Connected {
+) -> Visits {
     let overheard = Rc::new(Overheard::begin());
     // Nobody listens: the addresses are asked for by nothing that runs here.
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -202,7 +259,8 @@ async fn ask_all(
     let children = Children::up_to(live.file.mcp.max_children);
     let ground = Ground::new(Rc::clone(&worker), environment, children);
     let mut visits = JoinSet::new();
-    for (place, name) in live.file.providers.keys().enumerate() {
+    let providers = live.file.providers.keys().enumerate();
+    for (place, name) in providers.filter(|_| whom == Whom::Everybody) {
         let Some(target) = live.target(&any_model(name)).map(Arc::clone) else { continue };
         let worker = Rc::clone(&worker);
         visits.spawn_local(async move {
@@ -230,7 +288,7 @@ async fn ask_all(
         }
     }
     all_left(&ground).await;
-    summed_up(&live, found)
+    (live, found)
 }
 
 async fn ask_provider(worker: &Worker, target: &Target) -> ProviderVisit {

@@ -3,11 +3,13 @@
 //!
 //! The tour: [`cli`] says what can be typed, [`commands`] holds one module per verb, [`printer`]
 //! is the only file that prints, [`exit`] lists every exit code, [`find`] looks for the config
-//! file, [`wrap`] fits prose to the terminal, [`memory`] names the allocator.
+//! file, [`wrap`] fits prose to the terminal, [`asking`] is a sign of life, [`memory`] names the
+//! allocator.
 //!
 //! A verb is a function from its arguments and the printer to an [`exit::Exit`]. Results go to
 //! stdout, talk to stderr.
 
+mod asking;
 mod cli;
 mod commands;
 mod exit;

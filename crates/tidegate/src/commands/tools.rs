@@ -1,4 +1,4 @@
-//! `tidegate tools list|call|eval`: the tools of a running gateway, and how well tools are found.
+//! `tidegate tools list|call|search|eval`: a running gateway's tools, and how they are found.
 //!
 //! It speaks to `/mcp` as any client would: at `--url`, else `TIDEGATE_URL`, else where the config
 //! that `serve` would take listens. The key comes from `TIDEGATE_KEY`. The talking itself is
@@ -7,7 +7,7 @@
 //! | what happened | exit code |
 //! |---|---|
 //! | there is a result | 0 |
-//! | the tool failed, or the gateway refused | 1 |
+//! | the tool failed, the gateway refused, or no tool fits | 1 |
 //! | arguments that are none | 2 |
 //! | no gateway answers | 4 |
 
@@ -16,6 +16,7 @@ mod call;
 mod eval;
 pub(super) mod gate;
 mod list;
+mod search;
 
 use clap::{Args, Subcommand};
 
@@ -27,6 +28,7 @@ Examples:
   tidegate tools list
   tidegate tools call tides_echo text=hello
   tidegate tools call files_read_file '{\"path\": \"/data/a.txt\"}'
+  tidegate tools search \"when is high water\" --explain
 
 The key for a gateway that wants one is read from TIDEGATE_KEY.
 
@@ -34,7 +36,8 @@ Next: `tidegate check --connect` shows which servers can be reached";
 
 /// Which tools does a running gateway offer, and what do they answer?
 ///
-/// Exit code 0: there is a result; 1: the tool failed or was refused; 4: no gateway answers.
+/// Exit code 0: there is a result; 1: the tool failed or was refused, or none fits; 4: no gateway
+/// answers.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ToolsArgs {
@@ -49,6 +52,10 @@ enum Verb {
     List(list::ListArgs),
     /// What does this tool answer?
     Call(call::CallArgs),
+    /// Which tool does this?
+    ///
+    /// Asks a running gateway; if none answers, the servers of the config.
+    Search(search::SearchArgs),
     /// How well does the search find what labelled requests ask for?
     Eval(eval::EvalArgs),
 }
@@ -58,6 +65,7 @@ pub(crate) fn run(args: &ToolsArgs, printer: &Printer) -> Exit {
     match &args.verb {
         Verb::List(args) => list::run(args, printer),
         Verb::Call(args) => call::run(args, printer),
+        Verb::Search(args) => search::run(args, printer),
         Verb::Eval(args) => eval::run(args, printer),
     }
 }

@@ -5,25 +5,21 @@
 //!
 //! Rules kept here:
 //! - Under everything that cannot be reached stand the words of a log about it, and a hint.
-//! - A progress line is drawn on a terminal only, after a second, and is gone when all is done.
 
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::Source;
-use tidegate_server::connect::{Connected, Offer, Progress, Trouble, connect};
+use tidegate_server::connect::{Connected, Offer, Trouble, connect};
 
 use super::report::{Report, plural};
+use crate::asking::Asking;
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::wrap::fill;
 
-/// What takes longer than this wants a sign of life.
-const PATIENCE_MS: u64 = 1000;
 /// Columns between a name and what follows.
 const GAP: usize = 2;
 
@@ -32,14 +28,9 @@ pub(super) fn run(is_json: bool, source: &Source, report: &Report, printer: &Pri
     if !is_json {
         printer.result(&super::findings(source, report, printer));
     }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    let may_draw = io::stderr().is_terminal() && !printer.is_quiet();
-    let connected = connect(source, Arc::new(ProcessEnvironment), |progress| {
-        if may_draw {
-            draw(&bar, progress);
-        }
-    });
-    bar.finish_and_clear();
+    let asking = Asking::begin(printer);
+    let connected = connect(source, Arc::new(ProcessEnvironment), |it| asking.show(it));
+    drop(asking);
     let connected = match connected {
         Ok(connected) => connected,
         Err(error) => {
@@ -62,20 +53,6 @@ pub(super) fn run(is_json: bool, source: &Source, report: &Report, printer: &Pri
     }
     let (reached, all) = connected.counts();
     if reached == all { Exit::Done } else { Exit::No }
-}
-
-fn draw(bar: &ProgressBar, progress: Progress) {
-    if progress.since.0 < PATIENCE_MS {
-        return;
-    }
-    if bar.is_hidden() {
-        let style = ProgressStyle::with_template("asking: {pos} of {len} answered, {msg} so far");
-        bar.set_style(style.expect("the template is well formed"));
-        bar.set_draw_target(ProgressDrawTarget::stderr());
-    }
-    bar.set_length(progress.all as u64);
-    bar.set_position(progress.ended as u64);
-    bar.set_message(format!("{}s", progress.since.0 / 1000));
 }
 
 /// One row: a name, whether it can be reached, and words about it.

@@ -41,21 +41,23 @@ pub(in crate::commands) struct Found {
     pub(in crate::commands) gate: Gate,
     /// The servers whose names tools begin with, if the config says so.
     pub(in crate::commands) servers: Vec<String>,
+    /// The config that said where it is.
+    pub(in crate::commands) config: Option<PathBuf>,
 }
 
 /// Finds the gateway, or says why not.
 pub(in crate::commands) fn find(args: &GateArgs, printer: &Printer) -> Result<Found, Exit> {
     let named = args.url.clone().or_else(|| variable(URL).filter(|_| args.config.is_none()));
     let is_named = named.is_some();
-    let (url, servers) = match named {
-        Some(url) => (with_path(&url), Vec::new()),
+    let (url, servers, config) = match named {
+        Some(url) => (with_path(&url), Vec::new(), None),
         None => {
-            let file = config(args, printer)?;
-            (format!("http://{}{PATH}", reachable(file.listen.0)), prefixes(&file))
+            let (file, path) = config(args, printer)?;
+            (format!("http://{}{PATH}", reachable(file.listen.0)), prefixes(&file), path)
         }
     };
     match Gate::new(&url, key().as_deref()) {
-        Ok(gate) => Ok(Found { url, is_named, gate, servers }),
+        Ok(gate) => Ok(Found { url, is_named, gate, servers, config }),
         Err(error) => {
             printer.error(&format!("`{url}` cannot be asked: {error}"));
             printer.hint("a gateway's url looks like `http://127.0.0.1:8700`");
@@ -74,13 +76,13 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// The config that says where the gateway listens; the default where there is none.
-fn config(args: &GateArgs, printer: &Printer) -> Result<ConfigFile, Exit> {
+fn config(args: &GateArgs, printer: &Printer) -> Result<(ConfigFile, Option<PathBuf>), Exit> {
     let Ok(path) = find::config_file(args.config.as_deref()) else {
-        return Ok(ConfigFile::default());
+        return Ok((ConfigFile::default(), None));
     };
     let loaded = read_file(&path).map(|it| tidegate_config::load(&it, &ProcessEnvironment));
     let config = loaded.ok().and_then(|loaded| loaded.config);
-    config.map(|config| config.file).ok_or_else(|| {
+    config.map(|config| (config.file, Some(path.clone()))).ok_or_else(|| {
         let path = path.display();
         printer.error(&format!("`{path}` does not say where the gateway listens"));
         printer.hint(&format!("`tidegate check {path}` says why; `--url URL` does without it"));

@@ -12,7 +12,7 @@ use crate::printer::Printer;
 /// A gateway waits for its servers for seconds at most.
 const WITHIN: Millis = Millis::seconds(60);
 /// Descriptions get at least this many columns, or a line of their own.
-const ABOUT_MIN: usize = 24;
+pub(super) const ABOUT_MIN: usize = 24;
 
 /// Which tools are offered?
 #[derive(Debug, Args)]
@@ -62,12 +62,16 @@ fn row(tool: &Value, servers: &[String]) -> Row {
     let name = calm(text("name")).replace(['\n', '\t'], " ");
     let first = text("description").lines().map(str::trim).find(|line| !line.is_empty());
     let about = calm(first.unwrap_or_else(|| text("title"))).replace('\t', " ");
+    Row { server: server_of(&name, servers).unwrap_or_default().to_owned(), name, about }
+}
+
+/// The server whose name a tool's begins with.
+pub(super) fn server_of<'a>(tool: &str, servers: &'a [String]) -> Option<&'a str> {
     let is_its = |server: &&String| {
-        name.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'))
+        tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'))
     };
     // `a_b_c` may be of `a` or of `a_b`: the longer name says more.
-    let server = servers.iter().filter(is_its).max_by_key(|server| server.len());
-    Row { server: server.cloned().unwrap_or_default(), name, about }
+    servers.iter().filter(is_its).max_by_key(|server| server.len()).map(String::as_str)
 }
 
 /// Names, servers where they are known, and as much of the descriptions as fits.
@@ -93,7 +97,7 @@ fn table(rows: &[Row], width: usize, is_ascii: bool) -> String {
 }
 
 /// At most `room` columns of a text, with a mark where it was cut.
-fn cut(text: &str, room: usize, is_ascii: bool) -> String {
+pub(super) fn cut(text: &str, room: usize, is_ascii: bool) -> String {
     if columns(text) <= room {
         return text.to_owned();
     }
@@ -102,7 +106,7 @@ fn cut(text: &str, room: usize, is_ascii: bool) -> String {
     format!("{}{mark}", kept.trim_end())
 }
 
-fn columns(text: &str) -> usize {
+pub(super) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
