@@ -24,7 +24,6 @@ mod bed {
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ use serde_json::{Value, json};
 
 use bed::now;
 use client::{Client, Hello, text_of};
-use support::{folder, program};
+use support::{folder, processes, program};
 use wire::{Ask, Exchange, PATIENCE};
 
 /// A gateway process; it is killed with this value, at once and without a word.
@@ -116,18 +115,6 @@ fn child(script: &Value, more: &Value) -> Value {
 
 fn tool(name: &str, act: Value) -> Value {
     json!({"name": name, "acts": [act]})
-}
-
-/// The processes whose command line holds this word, zombies and wardens included.
-fn processes(word: &str) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").expect("there is /proc").flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let holds = |id: &u32| {
-        let line = fs::read(Path::new("/proc").join(id.to_string()).join("cmdline"));
-        let is_it = |it: Vec<u8>| String::from_utf8_lossy(&it).contains(word);
-        line.is_ok_and(is_it) && *id != std::process::id()
-    };
-    ids.filter(holds).collect()
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -10,7 +10,8 @@
 //! - `pipes`: lines in and out, on threads of their own.
 //! - `desk`: what becomes of a line; requests under way, and how they end.
 //! - `session`: the era of sessions, with a new one when the gateway has forgotten the old.
-//! - `stateless`: the era without; `headers`: what of a message its headers repeat.
+//! - `stateless`: the era without; `headers`: what of a message its headers repeat; `mirrored`:
+//!   which arguments of which tools.
 //! - `exchange`: one POST and what comes back. `wire`: the way to the gateway.
 //! - `trouble`: why there is no answer, as the client is told.
 //!
@@ -23,6 +24,7 @@
 mod desk;
 mod exchange;
 mod headers;
+mod mirrored;
 mod pipes;
 mod session;
 mod stateless;

@@ -23,7 +23,7 @@ mod children;
 mod conversation;
 mod environment;
 pub(super) mod lines;
-mod oversize;
+pub(super) mod oversize;
 mod stderr;
 #[cfg(test)]
 mod tests;

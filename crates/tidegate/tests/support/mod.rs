@@ -44,3 +44,15 @@ pub fn run(command: &mut Command) -> Run {
     let text = |bytes| String::from_utf8(bytes).expect("the program prints UTF-8");
     Run { code: done.status.code(), stdout: text(done.stdout), stderr: text(done.stderr) }
 }
+
+/// The processes whose command line holds this word, zombies and wardens included.
+pub fn processes(word: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("there is /proc").flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |id: &u32| {
+        let line = fs::read(Path::new("/proc").join(id.to_string()).join("cmdline"));
+        let is_it = |it: Vec<u8>| String::from_utf8_lossy(&it).contains(word);
+        line.is_ok_and(is_it) && *id != std::process::id()
+    };
+    ids.filter(holds).collect()
+}

@@ -3,7 +3,7 @@
 //! | message | goes |
 //! |---|---|
 //! | `initialize` | to the gateway, before anything that follows it |
-//! | a request that says it stands by itself (`_meta`), or `server/discover` | to `stateless` |
+//! | a request that stands by itself: it says so, or asks what only that era has | to `stateless` |
 //! | any other request; a batch, which one old version has | to the session |
 //! | `notifications/cancelled` of a stateless request | ends its stream |
 //! | any other notification; an answer to what the gateway asked | to the session |
@@ -21,29 +21,27 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate_mcp::message::{
-    self, Fault, INVALID_REQUEST, Id, Message, Params, is_batch, parse_batch,
+use tidegate_mcp::{
+    message::{self, Fault, INVALID_REQUEST, Id, Message, Params, is_batch, parse_batch},
+    stateless::{belongs, listen},
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::{
     exchange::GivenUp,
-    headers,
     pipes::Out,
     session::{self, Session},
     stateless::{self, Stateless},
     wire::Wire,
 };
 use crate::{
-    mcp::stdio::lines::Line,
+    mcp::stdio::{lines::Line, oversize},
     task::{self, Owned},
 };
 
 /// Requests of one client at once: more than a person's tools ever make.
 const REQUESTS_MAX: usize = 256;
-/// A request that stays open until its client ends it; nobody waits for its end.
-const LISTEN: &str = "subscriptions/listen";
 const CANCELLED: &str = "notifications/cancelled";
 
 /// Where a client's messages are sorted.
@@ -68,6 +66,7 @@ struct Call {
 enum Kind {
     InSession,
     Stateless,
+    /// It stays open until its client ends it; nobody waits for its end.
     Listening,
 }
 
@@ -88,8 +87,11 @@ impl Desk {
         let bytes = match line {
             Line::Whole(bytes) => bytes,
             Line::TooLong(ends) => {
+                let id = oversize::asked_id(&ends).and_then(|id| RawValue::from_string(id).ok());
+                let id = id.and_then(|id| Id::read(&id).ok());
                 let text = format!("a message of {} bytes; at most 16 MiB are taken", ends.bytes);
-                return self.out.say(message::error(None, INVALID_REQUEST, &text, None)).await;
+                let answer = message::error(id.as_ref(), INVALID_REQUEST, &text, None);
+                return self.out.say(answer).await;
             }
         };
         let taken = if is_batch(&bytes) {
@@ -133,11 +135,11 @@ impl Desk {
     fn message(self: &Rc<Self>, message: Message<'_>, bytes: &Bytes) -> Result<(), Fault> {
         match message {
             Message::Request { id, method, params } => {
-                let params = Params::parse(params);
-                let params =
-                    params.map_err(|flaw| Fault::params(&id, format!("params: {flaw}")))?;
-                if headers::belongs(&method, &params) {
-                    return self.stateless(id, &method, &params, bytes);
+                if let Err(flaw) = Params::parse(params) {
+                    return Err(Fault::params(&id, format!("params: {flaw}")));
+                }
+                if belongs(&method, params, None) {
+                    return self.stateless(id, &method, bytes);
                 }
                 self.in_session(vec![id], bytes)
             }
@@ -185,22 +187,12 @@ impl Desk {
         self.begin(ids, Kind::InSession, given_up, work)
     }
 
-    fn stateless(
-        self: &Rc<Self>,
-        id: Id,
-        method: &str,
-        params: &Params<'_>,
-        message: &Bytes,
-    ) -> Result<(), Fault> {
-        let ask = stateless::Ask {
-            id: id.clone(),
-            method: method.to_owned(),
-            message: message.clone(),
-            headers: headers::of(method, params),
-        };
+    fn stateless(self: &Rc<Self>, id: Id, method: &str, message: &Bytes) -> Result<(), Fault> {
+        let (method, message) = (method.to_owned(), message.clone());
+        let kind = if method == listen::METHOD { Kind::Listening } else { Kind::Stateless };
+        let ask = stateless::Ask { id: id.clone(), method, message };
         let stateless = Rc::clone(&self.stateless);
         let work = async move { stateless.ask(ask).await };
-        let kind = if method == LISTEN { Kind::Listening } else { Kind::Stateless };
         self.begin(vec![id], kind, GivenUp::default(), work)
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_mcp::{
     cause::{Cause, Delivery},
-    message::{self, INTERNAL_ERROR, Id},
+    message::{self, ErrorObject, INTERNAL_ERROR, Id},
     raw::Fields,
 };
 
@@ -39,6 +39,22 @@ impl Trouble {
     /// The session is gone, and the request was refused unread.
     pub(super) fn is_unread_loss(&self) -> bool {
         self.failure.is_session_loss && self.failure.delivery == Delivery::Not
+    }
+
+    /// Nobody was there, or not for long enough.
+    pub(super) const fn is_absence(&self) -> bool {
+        matches!(
+            self.failure.cause,
+            Cause::ConnectionRefused
+                | Cause::ConnectionFailed
+                | Cause::ConnectionBroken
+                | Cause::TimedOut(_)
+        )
+    }
+
+    /// The code of what the gateway told.
+    pub(super) fn code(&self) -> Option<i64> {
+        self.error().map(|error| ErrorObject::read(error).code)
     }
 
     /// Whoever refused it speaks MCP.

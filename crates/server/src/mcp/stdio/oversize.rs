@@ -9,11 +9,7 @@ use super::lines::Ends;
 
 /// The call of ours that this line answered.
 pub(super) fn answered_call(ends: &Ends) -> Option<u64> {
-    let head = str::from_utf8(&ends.head).unwrap_or_else(|error| {
-        // The cut may be in the middle of a character.
-        str::from_utf8(&ends.head[..error.valid_up_to()]).unwrap_or_default()
-    });
-    let mut rest = head.trim_start().strip_prefix('{')?;
+    let mut rest = head(ends).trim_start().strip_prefix('{')?;
     let mut id = None;
     loop {
         let (name, value) = member(rest)?;
@@ -28,6 +24,32 @@ pub(super) fn answered_call(ends: &Ends) -> Option<u64> {
         }
         rest = after.trim_start().strip_prefix(',')?;
     }
+}
+
+/// The id of a request that this line was, as text of JSON.
+pub(in crate::mcp) fn asked_id(ends: &Ends) -> Option<String> {
+    let mut rest = head(ends).trim_start().strip_prefix('{')?;
+    let mut id = None;
+    loop {
+        let (name, value) = member(rest)?;
+        if matches!(name, "result" | "error") {
+            return None;
+        }
+        let Some((_, after)) = scalar(value) else {
+            return id.or_else(|| last_value("id", &ends.tail));
+        };
+        if name == "id" {
+            id = Some(value[..value.len() - after.len()].to_owned());
+        }
+        rest = after.trim_start().strip_prefix(',')?;
+    }
+}
+
+fn head(ends: &Ends) -> &str {
+    str::from_utf8(&ends.head).unwrap_or_else(|error| {
+        // The cut may be in the middle of a character.
+        str::from_utf8(&ends.head[..error.valid_up_to()]).unwrap_or_default()
+    })
 }
 
 /// `"name": …`: the name, and what follows the colon.
@@ -48,13 +70,22 @@ fn scalar(text: &str) -> Option<(&str, &str)> {
 
 /// The id, if it is the last member of the outer object.
 fn last_id(tail: &[u8]) -> Option<u64> {
+    last_value("id", tail)?.parse().ok()
+}
+
+/// The value of this name, if it is the last member of the outer object: digits, or a text.
+fn last_value(name: &str, tail: &[u8]) -> Option<String> {
     // A tail that begins inside a character is sound from the next ASCII character on.
     let tail = String::from_utf8_lossy(tail);
     let value = tail.trim_end().strip_suffix('}')?.trim_end();
-    let start = value.rfind(|it: char| !it.is_ascii_digit())? + 1;
-    let (before, id) = value.split_at(start);
-    let before = before.trim_end().strip_suffix(':')?.trim_end().strip_suffix("\"id\"")?;
-    before.trim_end().ends_with(',').then(|| id.parse().ok())?
+    let start = match value.strip_suffix('"') {
+        Some(text) => text.rfind('"')?,
+        None => value.rfind(|it: char| !it.is_ascii_digit())? + 1,
+    };
+    let (before, value) = value.split_at(start);
+    let before = before.trim_end().strip_suffix(':')?.trim_end();
+    let before = before.strip_suffix('"')?.strip_suffix(name)?.strip_suffix('"')?;
+    before.trim_end().ends_with(',').then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -72,6 +103,23 @@ mod tests {
         check(r#"{ "jsonrpc": "2.0", "id": 7, "error": {"#, "}}", Some(7));
         check(r#"{"result":{"content":"#, r#"xx"}]},"jsonrpc":"2.0","id":7}"#, Some(7));
         check(r#"{"result":{"content":"#, "xx\"}]}, \"id\" : 7 } ", Some(7));
+    }
+
+    #[test]
+    fn a_request_that_was_too_long_has_its_id_at_either_end() {
+        let check = |head: &str, tail: &str, expected: Option<&str>| {
+            let ends = Ends { head: head.into(), tail: tail.into(), bytes: 1 << 30 };
+            assert_eq!(asked_id(&ends).as_deref(), expected, "{head} … {tail}");
+        };
+        check(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"#, "}}", Some("7"));
+        check(r#"{"id" : "a b", "params":{"#, "}}", Some("\"a b\""));
+        check(r#"{"method":"x","params":{"#, r#"}},"jsonrpc":"2.0","id":7}"#, Some("7"));
+        check(r#"{"method":"x","params":{"#, r#"}},"id":"x-1"}"#, Some("\"x-1\""));
+        check(r#"{"method":"x","params":{"#, r#"\"id\":7}"}}"#, None);
+        check(r#"{"method":"x","params":{"#, r#"{"id":7}}"#, None);
+        check(r#"{"id":7,"result":{"#, "}}", None);
+        check(r#"{"result":{"#, r#"},"id":7}"#, None);
+        check("nonsense", "}", None);
     }
 
     #[test]

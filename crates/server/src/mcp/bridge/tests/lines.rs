@@ -28,9 +28,11 @@ fn what_is_no_message_is_answered_and_goes_nowhere() {
             assert_eq!((&said["error"]["code"], &said["id"]), (&json!(code), &id), "{line}");
         }
         let lines = bed.lines.as_ref().expect("it is open");
-        let ends = Ends { bytes: 17 << 20, ..Ends::default() };
+        let head = br#"{"jsonrpc":"2.0","id":"long","method":"tools/call","params":{"#.to_vec();
+        let ends = Ends { head, bytes: 17 << 20, ..Ends::default() };
         lines.send(Line::TooLong(ends)).await.expect("the bridge reads");
         let said = bed.hear().await;
+        assert_eq!(said["id"], "long");
         assert_eq!(
             said["error"]["message"],
             "a message of 17825792 bytes; at most 16 MiB are taken"

@@ -1,9 +1,11 @@
 //! The era without sessions: headers, streams, and giving up by closing them.
 
+use std::cell::Cell;
+
 use serde_json::{Value, json};
 
 use super::{Bed, answer, error};
-use crate::mcp::http::tests::bed::{Piece, Reply, event, local, note};
+use crate::mcp::http::tests::bed::{Piece, Reply, Seen, event, local, local_paused, note};
 
 fn request(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
@@ -95,5 +97,70 @@ fn an_open_subscription_does_not_hold_the_end_back() {
         let began = tokio::time::Instant::now();
         bed.over().await;
         assert!(began.elapsed() < super::super::CALLS_WITHIN, "{:?}", began.elapsed());
+    });
+}
+
+#[test]
+fn arguments_that_a_tool_wants_in_headers_are_mirrored_also_if_no_list_was_asked_for() {
+    local(async {
+        let script = |seen: &Seen| match seen.body["method"].as_str() {
+            Some("tools/list") => {
+                let port = json!({"type": "string", "x-mcp-header": "Port"});
+                let schema = json!({"type": "object", "properties": {"port": port}});
+                let tools = json!([{"name": "go", "inputSchema": schema}]);
+                let result = json!({"tools": tools});
+                let said = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result});
+                Reply::json(&said)
+            }
+            _ if seen.header("mcp-param-port") == Some("Brest") => {
+                Reply::json(&answer(seen, "gone"))
+            }
+            _ => {
+                let refused = error(seen.body["id"].clone(), -32020, "the header is missing");
+                Reply::status(400, &refused.to_string())
+            }
+        };
+        let mut bed = Bed::with(script).await;
+        let arguments = json!({"port": "Brest"});
+        for id in 1..3 {
+            let params = json!({"name": "go", "arguments": arguments});
+            bed.say(request(id, "tools/call", params)).await;
+            assert_eq!(bed.hear().await["result"]["text"], "gone");
+        }
+        assert_eq!(bed.server.count(|seen| seen.is("tools/list")), 1, "it is remembered");
+        let params = json!({"name": "stay", "arguments": {}});
+        bed.say(request(3, "tools/call", params)).await;
+        let said = bed.hear().await;
+        assert_eq!((&said["id"], &said["error"]["code"]), (&json!(3), &json!(-32020)));
+    });
+}
+
+#[test]
+fn a_subscription_is_made_again_and_what_may_have_changed_is_told() {
+    local_paused(async {
+        let wishes = json!({"toolsListChanged": true, "resourcesListChanged": true});
+        let acknowledged = json!({"jsonrpc": "2.0",
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {"notifications": wishes}});
+        let (times, said) = (Cell::new(0), acknowledged.clone());
+        let mut bed = Bed::with(move |seen| {
+            times.set(times.get() + 1);
+            let last = match times.get() {
+                1 => Piece::Cut,
+                2 => return Reply::HangUp,
+                _ => event(&answer(seen, "the end")),
+            };
+            Reply::events(vec![event(&said), last])
+        })
+        .await;
+        bed.say(request("sub", "subscriptions/listen", json!({"notifications": wishes}))).await;
+        assert_eq!(bed.hear().await, acknowledged);
+        for kind in ["tools", "resources"] {
+            let changed = bed.hear().await;
+            assert_eq!(changed["method"], format!("notifications/{kind}/list_changed"));
+            let meta = &changed["params"]["_meta"];
+            assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "sub");
+        }
+        assert_eq!(bed.hear().await["result"]["text"], "the end");
     });
 }
