@@ -76,6 +76,8 @@ pub enum Greeted {
     Speaks(ServerInfo),
     /// It speaks another.
     Other,
+    /// It refused the version that it says it speaks: the same question once more may do.
+    Again,
     /// Nobody knows; it is not remembered.
     Unclear(Failure),
     /// It cannot be reached at all: no other greeting would help.
@@ -91,8 +93,7 @@ pub fn of_discover(answer: Result<&RawValue, &RawValue>) -> Greeted {
             let error = ErrorObject::read(error);
             let supported = error.data.is_some_and(|data| data.get().contains(VERSION));
             if error.code == UNSUPPORTED_VERSION && supported {
-                // It was asked in the version that it names: something stands between.
-                return Greeted::Unclear(unclear());
+                return Greeted::Again;
             }
             Greeted::Other
         }
@@ -121,10 +122,6 @@ pub fn of_failure(failure: Failure) -> Greeted {
     }
 }
 
-fn unclear() -> Failure {
-    Failure::of(Cause::Malformed, OutcomeKind::ServerError)
-}
-
 #[cfg(test)]
 mod tests {
     use tidegate_core::time::Millis;
@@ -145,6 +142,8 @@ mod tests {
             let error = raw(&format!(r#"{{"code":{code},"message":"no"}}"#));
             assert!(matches!(of_discover(Err(&error)), Greeted::Other), "{code}");
         }
+        let odd = raw(r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}"#);
+        assert!(matches!(of_discover(Err(&odd)), Greeted::Again));
         let init = raw(r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#);
         assert!(matches!(of_initialize(Ok(&init)), Greeted::Speaks(_)));
         let later = raw(r#"{"protocolVersion":"2099-01-01","capabilities":{}}"#);

@@ -102,12 +102,15 @@ impl Link {
 
     fn tell_update(&self, params: Option<&RawValue>) {
         let method = "notifications/resources/updated";
+        let Ok(mut params) = Params::parse(params) else { return };
+        // The stream it came on is the gateway's own.
+        drop(params.strip_reserved());
+        let told = params.to_json();
         if let Some(client) = self.client() {
-            return client.notify(method, params.map(RawValue::get));
+            return client.notify(method, Some(&told));
         }
-        let uri = Params::parse(params).ok().and_then(|params| params.text("uri"));
-        if let (Some(uri), Some(hub)) = (uri, self.ground.hub()) {
-            hub.resource_updated(&self.server, &uri, params.map(RawValue::get));
+        if let (Some(uri), Some(hub)) = (params.text("uri"), self.ground.hub()) {
+            hub.resource_updated(&self.server, &uri, Some(&told));
         }
     }
 }

@@ -284,6 +284,26 @@ impl Link {
         })
     }
 
+    /// Waits until an attempt to connect has ended, as long as one may take.
+    pub(crate) async fn first_attempt(&self) {
+        let ended = async {
+            loop {
+                let mut turned = std::pin::pin!(self.turned.notified());
+                turned.as_mut().enable();
+                {
+                    let machine = self.machine.borrow();
+                    let is_failed = machine.failure(machine.generation()).is_some();
+                    if machine.state() == LinkState::Ready || is_failed {
+                        return;
+                    }
+                }
+                turned.await;
+            }
+        };
+        let within = Duration::from_millis(self.server.initialize_within().0);
+        drop(tokio::time::timeout(within, ended).await);
+    }
+
     /// Waits for the end of an attempt; its failure, if it failed.
     pub(super) async fn settled(&self, generation: Generation) -> Option<Failure> {
         loop {

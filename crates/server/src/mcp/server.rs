@@ -185,6 +185,14 @@ impl Server {
     /// Finds out whether it speaks the stateless era, if a client does and nobody has asked yet.
     /// Nothing is known afterwards if the answer was unclear.
     pub(crate) async fn ask_era(self: &Rc<Self>, hello: &Hello) {
+        if !self.must_ask_era(hello) {
+            return;
+        }
+        // The gateway's own link asks as well, when it is first made.
+        let home = self.home.borrow().clone();
+        if let Some(home) = home {
+            home.first_attempt().await;
+        }
         if self.must_ask_era(hello)
             && let Some(lane) = self.lane()
         {

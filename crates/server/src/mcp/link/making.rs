@@ -66,11 +66,11 @@ impl Link {
 
     async fn make(&self) -> Result<Made, Failure> {
         let began = self.ground.now();
-        let opened = match self.server.is_old() {
-            true => self.server.open_old(&self.ground).await?,
-            false => self.server.open(&self.ground).await?,
-        };
-        let talk = self.begin_talk(opened);
+        if self.server.is_old() {
+            // It may have become younger: a failure brings the newer ways back.
+            return self.make_old(began).await.inspect_err(|_| self.server.set_old(false));
+        }
+        let talk = self.begin_talk(self.server.open(&self.ground).await?);
         let failure = match self.greet(&talk).await {
             Ok(info) => return Ok((talk, info)),
             Err(failure) => failure,
@@ -80,10 +80,18 @@ impl Link {
             return Err(failure);
         }
         // What came of the newer ways says more than that there is no older one.
-        let opened = self.server.open_old(&self.ground).await.map_err(|_| failure)?;
-        let talk = self.begin_talk(opened);
+        self.make_old(began).await.map_err(|_| failure)
+    }
+
+    /// Makes the connection over the transport before streamable HTTP, which only sessions know.
+    async fn make_old(&self, began: Now) -> Result<Made, Failure> {
+        let talk = self.begin_talk(self.server.open_old(&self.ground).await?);
         match self.try_era(&talk, Era::Sessions).await {
             Ok(info) => {
+                let mut eras = self.server.eras();
+                eras.learn(Era::Sessions, true);
+                eras.learn(Era::Stateless, false);
+                self.server.set_eras(eras);
                 self.server.set_old(true);
                 Ok((talk, info))
             }
@@ -103,7 +111,6 @@ impl Link {
         if failure.cause == Cause::ProcessExited {
             self.server.exited(began, &talk.last_words());
         }
-        self.server.set_old(false);
         task::spawn("end of a failed connect", Rc::clone(talk).close());
     }
 
@@ -155,15 +162,7 @@ impl Link {
                 let greeted = read(&reply, era::of_initialize);
                 (reply, greeted)
             }
-            Era::Stateless => {
-                // Silence is an answer where something else can be tried.
-                let share = if self.wishes.len() > 1 { 2 } else { 1 };
-                let within = Millis(self.server.connect_timeout.0 / share);
-                let voice = Voice::of(&self.hello);
-                let reply = talk.ask(discover::METHOD, Params::default(), voice, within).await;
-                let greeted = read(&reply, era::of_discover);
-                (reply, greeted)
-            }
+            Era::Stateless => self.discover(talk).await,
         };
         match (greeted, era) {
             (Greeted::Speaks(info), Era::Sessions) => {
@@ -173,12 +172,26 @@ impl Link {
                 Ok(info)
             }
             (Greeted::Speaks(info), Era::Stateless) => Ok(info),
-            (Greeted::Other, _) => Err(Ungreeted::Next(self.refused(&reply, era))),
+            (Greeted::Other | Greeted::Again, _) => Err(Ungreeted::Next(self.refused(&reply, era))),
             (Greeted::Unclear(failure), Era::Stateless) => Err(Ungreeted::Next(failure)),
             (Greeted::Unclear(failure) | Greeted::Unreachable(failure), _) => {
                 Err(Ungreeted::Final(failure))
             }
         }
+    }
+
+    /// Asks who the server is, in the words of the stateless era.
+    async fn discover(&self, talk: &Rc<Conversation>) -> (Reply, Greeted) {
+        // Silence is an answer where something else can be tried.
+        let share = if self.wishes.len() > 1 { 2 } else { 1 };
+        let within = Millis(self.server.connect_timeout.0 / share);
+        let ask = || talk.ask(discover::METHOD, Params::default(), Voice::of(&self.hello), within);
+        let mut reply = ask().await;
+        if matches!(read(&reply, era::of_discover), Greeted::Again) {
+            reply = ask().await;
+        }
+        let greeted = read(&reply, era::of_discover);
+        (reply, greeted)
     }
 
     /// What a greeting that was refused comes to if no other is taken.
