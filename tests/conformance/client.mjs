@@ -17,6 +17,9 @@ const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? "";
 const version = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2025-11-25";
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 
+// Less than the suite allows: whoever is killed from outside leaves its gateway behind.
+const LIMIT_MS = 15_000;
+
 // Starts a gateway before this server: its address, and how to end it.
 async function gateway(binary, url) {
   const folder = mkdtempSync(join(tmpdir(), "tidegate-conformance-"));
@@ -24,7 +27,11 @@ async function gateway(binary, url) {
   writeFileSync(config, [
     "listen: 127.0.0.1:0",
     "admin: { listen: 127.0.0.1:0 }",
-    `mcp: { servers: { scenario: { url: "${url}" } } }`,
+    // A machine that does other things too is slow.
+    "mcp:",
+    "  connect_timeout: 10s",
+    "  connect_wait: 10s",
+    `  servers: { scenario: { url: "${url}" } }`,
   ].join("\n"));
   const process = spawn(binary, ["serve", "-c", config], { stdio: ["ignore", "inherit", "pipe"] });
   const ended = new Promise((done) => process.on("exit", done));
@@ -95,6 +102,11 @@ if (isAsked) {
 
 const server = process.argv.at(-1);
 const between = process.env.TIDEGATE ? await gateway(process.env.TIDEGATE, server) : undefined;
+const late = setTimeout(async () => {
+  console.log("this takes too long");
+  await between?.end();
+  process.exit(1);
+}, LIMIT_MS);
 try {
   const transport = new StreamableHTTPClientTransport(new URL(between?.url ?? server));
   await client.connect(transport);
@@ -103,5 +115,6 @@ try {
   await transport.terminateSession();
   await client.close();
 } finally {
+  clearTimeout(late);
   await between?.end();
 }

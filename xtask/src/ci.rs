@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 
 use crate::counts::Counts;
 use crate::stage::{Stage, timed};
-use crate::{deny, docs, mcp, say, sdk};
+use crate::{conformance, deny, docs, mcp, say, sdk};
 
 /// Names a folder of scenario files that must pass; unset: the stage has nothing to run.
 const SCENARIOS: &str = "TIDEGATE_SCENARIOS";
@@ -39,6 +39,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     counts.add(loom().run()?);
     counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);
     counts.add(timed("mcp", "cargo xtask mcp", mcp::run)?);
+    counts.add(timed("conformance", "cargo xtask conformance", conformance::run)?);
     documentation().run()?;
     for stage in scenarios(std::env::var_os(SCENARIOS).map(PathBuf::from))? {
         stage.run()?;

@@ -13,6 +13,12 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Counts made elsewhere.
+    pub(crate) fn of(passed: usize, failed: usize) -> Self {
+        let count = |tests: usize| u64::try_from(tests).unwrap_or(u64::MAX);
+        Self { passed: count(passed), failed: count(failed) }
+    }
+
     /// Takes in one line of `cargo test`; anything but a closing line changes nothing.
     pub(crate) fn read(&mut self, line: &str) {
         let Some(rest) = line.trim_start().strip_prefix("test result: ") else { return };

@@ -8,6 +8,7 @@
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
 //! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
+//! | `conformance` | the MCP conformance suite, directly and through a gateway ([`conformance`]) |
 //! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
@@ -15,6 +16,7 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod counts;
 mod deny;
 mod docs;
@@ -28,7 +30,7 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     bench [core | gateway | mcp] | nightly>";
+                     conformance | bench [core | gateway | mcp] | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::check(),
         ["sdk"] => sdk::run().map(|_| ()),
         ["mcp"] => mcp::run().map(|_| ()),
+        ["conformance"] => conformance::run().map(|_| ()),
         ["bench", rest @ ..] => bench::run(rest),
         ["nightly"] => ci::nightly(),
         _ => {

@@ -97,6 +97,11 @@ impl Process {
             pause(&mut waited);
         }
     }
+
+    /// Waits until it ends by itself, for as long as a program of tests may take.
+    pub(crate) fn wait(mut self) -> anyhow::Result<ExitStatus> {
+        within_limit(&mut self.child)
+    }
 }
 
 impl Drop for Process {
