@@ -9,7 +9,8 @@
 //! ```
 //! - `pipes`: lines in and out, on threads of their own.
 //! - `desk`: what becomes of a line; requests under way, and how they end.
-//! - `session`: the era of sessions, with a new one when the gateway has forgotten the old.
+//! - `session`: the era of sessions, with a new one when the gateway has forgotten the old;
+//!   `standing`: what that one is told again.
 //! - `stateless`: the era without; `headers`: what of a message its headers repeat; `mirrored`:
 //!   which arguments of which tools.
 //! - `exchange`: one POST and what comes back. `wire`: the way to the gateway.
@@ -27,6 +28,7 @@ mod headers;
 mod mirrored;
 mod pipes;
 mod session;
+mod standing;
 mod stateless;
 #[cfg(test)]
 mod tests;

@@ -141,6 +141,7 @@ impl Desk {
                 if belongs(&method, params, None) {
                     return self.stateless(id, &method, bytes);
                 }
+                self.session.see(&method, params);
                 self.in_session(vec![id], bytes)
             }
             Message::Notification { method, params } => {

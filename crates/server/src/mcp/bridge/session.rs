@@ -10,7 +10,8 @@
 //! Rules kept here:
 //! - A gateway that has forgotten the session (it was restarted) gets the client's own
 //!   `initialize` again: once for all who notice, and a request that was refused unread is sent
-//!   again, once. The client is told that lists may have changed.
+//!   again, once. The new session is told what lasts of the old one (`standing`), and the client
+//!   that lists may have changed.
 //! - A request goes out after the notices that came before it.
 //! - A new `initialize` of the client's ends the session before it.
 
@@ -21,6 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::{
     cause::{Cause, Delivery},
@@ -32,6 +34,7 @@ use tokio::time::timeout;
 use super::{
     exchange::{Exchange, GivenUp, Post},
     pipes::Out,
+    standing::Standing,
     trouble::Trouble,
     wire::{Wire, Worth},
 };
@@ -47,6 +50,9 @@ use crate::{
 /// with one that is starting counts.
 const GREET_WITHIN: Millis = Millis::seconds(15);
 
+/// A gateway takes these at once; whoever waits for the session waits for them too.
+const STANDING_WITHIN: Duration = Duration::from_secs(5);
+
 /// The client's way to a session.
 pub(super) struct Session {
     wire: Rc<Wire>,
@@ -54,6 +60,7 @@ pub(super) struct Session {
     link: RefCell<Option<Link>>,
     /// How the client introduced itself.
     hello: RefCell<Option<Hello>>,
+    standing: RefCell<Standing>,
     /// What is used where there is no session: the gateway says what it thinks of that.
     bare: Rc<Conversation>,
     made: Cell<u64>,
@@ -92,6 +99,7 @@ impl Session {
             out,
             link: RefCell::default(),
             hello: RefCell::default(),
+            standing: RefCell::default(),
             made: Cell::default(),
             renewing: Mutex::default(),
             renewal: RefCell::default(),
@@ -123,6 +131,11 @@ impl Session {
         if let Some(link) = &*self.link.borrow() {
             link.transport.notice(message);
         }
+    }
+
+    /// A request of the client's, of which something may last.
+    pub(super) fn see(&self, method: &str, params: Option<&RawValue>) {
+        self.standing.borrow_mut().see(method, params);
     }
 
     /// The notices so far.
@@ -159,6 +172,7 @@ impl Session {
     pub(super) async fn close(&self) {
         drop(self.renewal.take());
         *self.hello.borrow_mut() = None;
+        *self.standing.borrow_mut() = Standing::default();
         let link = self.link.take();
         if let Some(link) = link {
             link.transport.close().await;
@@ -173,16 +187,9 @@ impl Session {
     }
 
     async fn exchange(&self, talk: &Rc<Conversation>, ask: &mut Ask) -> Result<(), Trouble> {
-        let mut exchange = Exchange::begin(Post {
-            wire: &self.wire,
-            talk,
-            message: ask.message.clone(),
-            headers: HeaderMap::new(),
-            worth: Worth::Usual,
-            wants: ask.ids.clone(),
-            given_up: Rc::clone(&ask.given_up),
-        })
-        .await?;
+        let given_up = Rc::clone(&ask.given_up);
+        let post = self.post(talk, ask.message.clone(), ask.ids.clone(), given_up);
+        let mut exchange = Exchange::begin(post).await?;
         loop {
             let heard = exchange.next().await;
             ask.ids = exchange.wants().to_vec();
@@ -216,11 +223,39 @@ impl Session {
             let ready = message::notification("notifications/initialized", None);
             link.transport.notice(ready.into());
         }
+        let talk = Rc::clone(link.transport.talk());
+        let before = link.transport.so_far();
         *self.link.borrow_mut() = Some(link);
+        // Late or never: a session without it is better than none.
+        drop(timeout(STANDING_WITHIN, self.say_again(&talk, before)).await);
         for method in Greeting::read(&answer).changes() {
             self.out.say(message::notification(method, None)).await;
         }
         Ok(())
+    }
+
+    /// Tells a session what lasts of the one before it.
+    async fn say_again(&self, talk: &Rc<Conversation>, before: Before) {
+        let requests = self.standing.borrow().requests();
+        before.were_taken().await;
+        for (id, message) in requests {
+            let post = self.post(talk, message, vec![id], GivenUp::default());
+            if let Ok(mut exchange) = Exchange::begin(post).await {
+                // What comes is an answer that nobody waits for.
+                while let Ok(Some(_)) = exchange.next().await {}
+            }
+        }
+    }
+
+    fn post<'a>(
+        &'a self,
+        talk: &'a Rc<Conversation>,
+        message: Bytes,
+        wants: Vec<Id>,
+        given_up: GivenUp,
+    ) -> Post<'a> {
+        let (wire, headers, worth) = (&*self.wire, HeaderMap::new(), Worth::Usual);
+        Post { wire, talk, message, headers, worth, wants, given_up }
     }
 
     /// Introduces the client. A session, if the gateway opened one, and what it answered.
@@ -232,16 +267,9 @@ impl Session {
         let (transport, events) = self.wire.transport();
         let talk = Rc::clone(transport.talk());
         let greeted = async {
-            let mut exchange = Exchange::begin(Post {
-                wire: &self.wire,
-                talk: &talk,
-                message: hello.message.clone(),
-                headers: HeaderMap::new(),
-                worth,
-                wants: vec![hello.id.clone()],
-                given_up: GivenUp::default(),
-            })
-            .await?;
+            let wants = vec![hello.id.clone()];
+            let post = self.post(&talk, hello.message.clone(), wants, GivenUp::default());
+            let mut exchange = Exchange::begin(Post { worth, ..post }).await?;
             talk.note_session(&exchange.head);
             let mut answer = Bytes::new();
             while let Some(message) = exchange.next().await? {

@@ -160,6 +160,26 @@ fn a_forgotten_session_is_opened_again_once_for_all_and_what_was_refused_is_sent
 }
 
 #[test]
+fn a_session_in_place_of_a_lost_one_knows_what_lasted() {
+    local(async {
+        let mut bed = Bed::with(forgetful()).await;
+        bed.open().await;
+        let params = json!({"uri": "tide://now"});
+        let watch = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
+            "params": params});
+        bed.say(watch).await;
+        assert_eq!(bed.hear().await["id"], 1);
+        bed.ask(2, "tools/call").await;
+        assert_eq!(bed.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(bed.hear().await["result"]["text"], "s2");
+        let watches = bed.server.all(|seen| seen.is("resources/subscribe"));
+        assert_eq!(watches.len(), 2);
+        assert_eq!(watches[1].body["params"], params);
+        assert_eq!(watches[1].header("mcp-session-id"), Some("s2"));
+    });
+}
+
+#[test]
 fn a_request_that_is_refused_again_is_not_sent_for_ever() {
     local(async {
         let mut bed = Bed::with(|seen| {
