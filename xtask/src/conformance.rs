@@ -220,14 +220,16 @@ impl Report {
 
     /// A run through a gateway, measured by the direct one.
     fn through(&mut self, name: &str, direct: &Checks, through: &Checks, excused: &[(&str, &str)]) {
-        let losses: Vec<Loss> = direct
-            .lost(through)
-            .into_iter()
-            .filter(|loss| !excused.contains(&(&*loss.scenario, &*loss.id)))
-            .collect();
+        let is_excused = |loss: &Loss| excused.contains(&(&*loss.scenario, &*loss.id));
+        let (pardoned, losses): (Vec<Loss>, Vec<Loss>) =
+            direct.lost(through).into_iter().partition(is_excused);
         let (passed, failed) = (through.passed(), through.failed());
         let lost = losses.len();
-        self.lines.push(format!("  {name:<30} {passed:>6} {failed:>6} {lost:>6}"));
+        let pardoned = match pardoned.len() {
+            0 => String::new(),
+            count => format!("  (and {count} excused)"),
+        };
+        self.lines.push(format!("  {name:<30} {passed:>6} {failed:>6} {lost:>6}{pardoned}"));
         self.lines.extend(losses.iter().map(|loss| format!("    lost: {loss}")));
         self.is_whole &= losses.is_empty();
         self.counts.add(Counts::of(passed, lost));
