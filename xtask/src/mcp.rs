@@ -57,6 +57,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let scenes = [
         ("gateway.yaml", folder.clone(), programs(&sources, &installed)),
         ("search.yaml", folder.join("search"), searches(&sources, &installed)),
+        ("desktop.yaml", folder.join("desktop"), desktops(&sources, &installed)),
     ];
     for (config, folder, programs) in scenes {
         let bed = Bed::start(&binary, (&sources, config), &folder, &installed)?;
@@ -93,6 +94,14 @@ fn searches(sources: &Path, installed: &Installed) -> Vec<(&'static str, Command
     vec![
         ("python, search", python(sources, installed, "search.py")),
         ("node, search", node(&installed.node, "search.mjs")),
+    ]
+}
+
+/// The programs that start `tidegate mcp` and talk to it over pipes.
+fn desktops(sources: &Path, installed: &Installed) -> Vec<(&'static str, Command)> {
+    vec![
+        ("python, desktop", python(sources, installed, "desktop.py")),
+        ("node, desktop", node(&installed.node, "desktop.mjs")),
     ]
 }
 

@@ -27,6 +27,9 @@ pub(super) struct Bed {
     offered: PathBuf,
     everything: PathBuf,
     everything_url: String,
+    /// What desktop clients start, and with which config.
+    binary: PathBuf,
+    config: PathBuf,
     _gateway: Process,
 }
 
@@ -76,6 +79,8 @@ impl Bed {
             offered: sources.join("offered.json"),
             everything: bin.join("mcp-server-everything"),
             everything_url,
+            binary: binary.to_owned(),
+            config: written,
             _gateway: process,
         })
     }
@@ -97,6 +102,8 @@ impl Bed {
             .env("OFFERED", &self.offered)
             .env("EVERYTHING", &self.everything)
             .env("EVERYTHING_URL", &self.everything_url)
+            .env("TIDEGATE_BINARY", &self.binary)
+            .env("TIDEGATE_CONFIG", &self.config)
             .env("NO_PROXY", "127.0.0.1")
             .env("no_proxy", "127.0.0.1");
         command

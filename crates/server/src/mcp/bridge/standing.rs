@@ -43,9 +43,9 @@ impl Standing {
 
     /// The requests that say all of it again, under ids of our own.
     pub(super) fn requests(&self) -> Vec<(Id, Bytes)> {
-        let level = self.level.iter().map(|params| (LEVEL, params));
-        let watched = self.watched.values().map(|params| (WATCH, params));
-        let request = |(number, (method, params)): (usize, (&str, &Box<str>))| {
+        let level = self.level.iter().map(|params| (LEVEL, &**params));
+        let watched = self.watched.values().map(|params| (WATCH, &**params));
+        let request = |(number, (method, params)): (usize, (&str, &str))| {
             let id = text_value(&format!("tidegate-{number}"));
             let id = Id::read(&id).expect("a short text is an id");
             let message = message::request(&id, method, Some(params));
