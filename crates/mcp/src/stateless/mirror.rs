@@ -177,7 +177,7 @@ fn descend<'a>(path: Option<&[String]>, schema: &'a Map<String, Value>, left: &m
         match key.as_str() {
             "properties" => {
                 for (name, inner) in value.as_object().into_iter().flatten() {
-                    let inside = path.map(|path| [path, &[name.clone()]].concat());
+                    let inside = path.map(|path| [path, std::slice::from_ref(name)].concat());
                     left.push((inside, inner));
                 }
             }

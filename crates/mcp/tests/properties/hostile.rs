@@ -5,10 +5,12 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tidegate_mcp::{
     catalogue::Catalogue,
+    era,
     listing::{Gather, Item, Kind, ServerInfo, has_hidden_text},
-    message::{ErrorObject, Message, Params, is_batch, is_stateless, parse_batch},
+    message::{ErrorObject, Message, Params, is_batch, parse_batch},
     names::{Glob, Naming},
     raw::Fields,
+    stateless::{Envelope, belongs, discover, dress, input::Needed, listen::Filter, mirror},
 };
 
 use crate::support::{cases, json_value, raw, settings};
@@ -54,10 +56,32 @@ fn nearly() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Everything that reads a part of a message of the stateless era, or writes one.
+fn read_stateless(value: &RawValue) {
+    let heads = [("mcp-method".to_owned(), "tools/list".to_owned())];
+    _ = belongs("tools/list", Some(value), None);
+    _ = Envelope::read("tools/call", Some(value), &heads);
+    _ = Filter::read(Some(value));
+    _ = (era::of_discover(Ok(value)), era::of_discover(Err(value)), discover::read(value));
+    _ = era::of_initialize(Ok(value));
+    _ = mirror::check_tool(value.get());
+    _ = (mirror::headers(value.get(), Some(value)), mirror::check_call(value.get(), None, &heads));
+    if let Ok(needed) = Needed::read(value) {
+        let mut params = Params::default();
+        let answers = needed.questions.iter().map(|_| value.to_owned()).collect();
+        needed.answer(&mut params, answers);
+        assert!(Fields::parse(&params.to_json(), &[]).is_ok());
+    }
+    let dressed = dress::for_stateless("tools/list", value.get(), value);
+    for text in [dress::for_session("tools/list", &dressed), dress::error_for_stateless(&dressed)] {
+        assert!(serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{text}");
+    }
+}
+
 /// Everything that reads a part of a message.
 fn read_parts(value: &RawValue) {
     _ = ErrorObject::read(value);
-    _ = is_stateless("tools/list", Some(value));
+    read_stateless(value);
     if let Ok(mut params) = Params::parse(Some(value)) {
         // Only panics matter here: a flawed `_meta` or `ref` is an error.
         _ = params.set_progress_token(Some(1));

@@ -53,13 +53,16 @@ pub(crate) struct Hub {
     servers: RefCell<Vec<Kept>>,
     clients: RefCell<BTreeMap<String, Rc<Client>>>,
     /// Those who stand for clients without a session, by caller and introduction.
-    stand_ins: RefCell<BTreeMap<(Arc<str>, Profile), Rc<Client>>>,
+    stand_ins: RefCell<StandIns>,
     catalogues: RefCell<BTreeMap<Profile, Rc<Catalogue>>>,
     /// What `find_tool` searches.
     pub(crate) indexes: Indexes,
     /// The config that is followed.
     followed: RefCell<Option<Arc<Live>>>,
 }
+
+/// By the name of the caller, and what it says of itself.
+type StandIns = BTreeMap<(Arc<str>, Profile), Rc<Client>>;
 
 /// A server, and the task that keeps an eye on it.
 struct Kept {
