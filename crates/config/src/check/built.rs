@@ -14,9 +14,7 @@ impl Check<'_> {
             self.not_built(&KeyPath::from(key));
         }
         let mcp = KeyPath::from("mcp");
-        for key in ["replicas", "fresh_for"] {
-            self.not_built(&mcp.key(key));
-        }
+        self.not_built(&mcp.key("replicas"));
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {
             let path = providers.key(name);
