@@ -45,17 +45,20 @@ function registerResources(server) {
   server.server.setRequestHandler("resources/unsubscribe", async () => ({}));
 }
 
+const TWO_WORDS = strings({ arg1: "First test argument", arg2: "Second test argument" });
+const ONE_URI = strings({ resourceUri: "URI of the resource to embed" });
+
 function registerPrompts(server) {
   server.registerPrompt("test_simple_prompt", { description: "Takes nothing" }, async () =>
     ({ messages: [words("This is a simple prompt for testing.")] }));
   server.registerPrompt("test_prompt_with_arguments", {
     description: "Takes two words",
-    argsSchema: strings({ arg1: "First test argument", arg2: "Second test argument" }),
+    argsSchema: TWO_WORDS,
   }, async ({ arg1, arg2 }) =>
     ({ messages: [words(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)] }));
   server.registerPrompt("test_prompt_with_embedded_resource", {
     description: "Embeds a resource",
-    argsSchema: strings({ resourceUri: "URI of the resource to embed" }),
+    argsSchema: ONE_URI,
   }, async ({ resourceUri: uri }) => {
     const text = "Embedded resource content for testing.";
     const resource = { uri, mimeType: "text/plain", text };

@@ -21,9 +21,13 @@ const embedded = (uri, mimeType, words) =>
 // A result that holds these words only.
 export const saying = (words) => ({ content: [text(words)] });
 
+// By the tool's name: a server is made for every request, and reading schemas is dear.
+const read = new Map();
+
 // Registers a tool; `schema` is JSON Schema, of an object.
 export function tool(server, name, description, schema, answer) {
-  const inputSchema = fromJsonSchema({ type: "object", ...schema });
+  if (!read.has(name)) read.set(name, fromJsonSchema({ type: "object", ...schema }));
+  const inputSchema = read.get(name);
   return server.registerTool(name, { description, inputSchema }, answer);
 }
 
