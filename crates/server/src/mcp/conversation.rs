@@ -27,7 +27,7 @@ use tidegate_mcp::{
     message::{self, Id, Message, Params},
     stateless::{self, heading},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::{
     carrier::Carrier,
@@ -70,6 +70,8 @@ pub(crate) struct About<'a> {
 pub(crate) struct Conversation {
     carrier: RefCell<Option<Carrier>>,
     pending: RefCell<BTreeMap<u64, Pending>>,
+    /// A request has ended.
+    fewer: Notify,
     next: Cell<u64>,
     /// Which era is spoken, or tried.
     era: Cell<Era>,
@@ -129,6 +131,7 @@ impl Conversation {
         let conversation = Rc::new(Self {
             carrier: RefCell::new(Some(carrier)),
             pending: RefCell::default(),
+            fewer: Notify::new(),
             next: Cell::new(1),
             era: Cell::new(Era::Sessions),
             over: Cell::default(),
@@ -239,6 +242,22 @@ impl Conversation {
         self.over.get().is_some()
     }
 
+    /// Ends it in good order when the requests under way have ended, or after `within`.
+    pub(crate) async fn retire(self: Rc<Self>, within: Millis) {
+        let quiet = async {
+            loop {
+                let mut fewer = std::pin::pin!(self.fewer.notified());
+                fewer.as_mut().enable();
+                if self.pending.borrow().is_empty() {
+                    return;
+                }
+                fewer.await;
+            }
+        };
+        drop(tokio::time::timeout(Duration::from_millis(within.0), quiet).await);
+        self.close().await;
+    }
+
     /// Ends it in good order.
     pub(crate) async fn close(self: Rc<Self>) {
         self.finish(closing());
@@ -325,6 +344,7 @@ impl Conversation {
         if let Some(pending) = pending {
             // Nobody may wait any more; that is fine.
             drop(pending.answer.send(reply));
+            self.fewer.notify_waiters();
         }
     }
 
@@ -381,6 +401,7 @@ impl Drop for GiveUp<'_> {
         if pending.is_none() {
             return;
         }
+        self.conversation.fewer.notify_waiters();
         let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);
         self.conversation.tell(message::notification("notifications/cancelled", Some(&params)));
         let id = self.id;

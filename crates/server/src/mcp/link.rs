@@ -14,6 +14,7 @@
 //! - A call waits in line while its server has as many calls as it may have at once; it takes a
 //!   permit of the core's only when its turn has come.
 
+mod freshness;
 mod listening;
 mod making;
 
@@ -84,7 +85,7 @@ pub(crate) struct Link {
     resubscribed: Rc<Notify>,
     listening: RefCell<Option<Owned>>,
     /// A look whether the server still answers, which sessions that open share.
-    checking: RefCell<Option<Rc<Check>>>,
+    checking: RefCell<Option<Rc<freshness::Check>>>,
     /// When the connection was made, and when something last went over it.
     pub(super) made_at: Cell<Now>,
     pub(super) sent_at: Cell<Now>,
@@ -99,26 +100,6 @@ pub(crate) struct Ask {
     pub(crate) params: Option<Box<RawValue>>,
     pub(crate) errand: Errand,
     pub(crate) party: Option<Rc<Party>>,
-}
-
-/// A look whether a server still answers.
-#[derive(Default)]
-struct Check {
-    ended: Notify,
-    found: RefCell<Option<Result<(), Unavailable>>>,
-}
-
-impl Check {
-    async fn found(&self) -> Result<(), Unavailable> {
-        loop {
-            let mut ended = std::pin::pin!(self.ended.notified());
-            ended.as_mut().enable();
-            if let Some(found) = self.found.borrow().clone() {
-                return found;
-            }
-            ended.await;
-        }
-    }
 }
 
 /// What became of it.
@@ -379,41 +360,6 @@ impl Link {
             }
             _ => reply,
         }
-    }
-
-    /// Whether the server still answers, if it speaks the stateless era and has not said a word
-    /// for `fresh_for`: there is no session that would tell.
-    pub(crate) async fn still_answers(&self, fresh_for: Millis) -> Result<(), Unavailable> {
-        let is_stateless = self.conversation().is_some_and(|talk| talk.is_stateless());
-        let silence = self.ground.now().since(self.heard_at.get());
-        if !is_stateless || silence < fresh_for {
-            return Ok(());
-        }
-        let under_way = self.checking.borrow().clone();
-        match under_way.or_else(|| self.check()) {
-            Some(check) => check.found().await,
-            None => Ok(()),
-        }
-    }
-
-    /// Begins to look; also if whoever asked first goes away in the middle of it.
-    fn check(&self) -> Option<Rc<Check>> {
-        let this = self.this.upgrade()?;
-        let check = Rc::new(Check::default());
-        *self.checking.borrow_mut() = Some(Rc::clone(&check));
-        let begun = Rc::clone(&check);
-        task::spawn("mcp check", async move {
-            let errand = Errand::Repeatable;
-            let ask = Ask { method: discover::METHOD, params: None, errand, party: None };
-            let found = match this.ask(ask).await {
-                Answered::Reply(_) => Ok(()),
-                Answered::Unavailable(unavailable) => Err(unavailable),
-            };
-            *begun.found.borrow_mut() = Some(found);
-            this.checking.borrow_mut().take();
-            begun.ended.notify_waiters();
-        });
-        Some(check)
     }
 
     /// No keepalive any more, from this moment on.

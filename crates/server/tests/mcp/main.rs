@@ -12,6 +12,7 @@ mod bed;
 mod catalogue;
 mod client;
 mod eras;
+mod eras_bad;
 mod fake;
 mod fake_eras;
 mod front;

@@ -236,7 +236,13 @@ impl Link {
             Ok((talk, info)) => {
                 let is_wanted = self.machine.borrow_mut().connected(generation);
                 if is_wanted {
-                    *self.talk.borrow_mut() = Some((generation, Rc::clone(&talk)));
+                    let before = self.talk.replace(Some((generation, Rc::clone(&talk))));
+                    if let Some((_, before)) = before {
+                        // One broken connection need not have ended the server's session; calls
+                        // that went the same way may still hear what became of them.
+                        let within = self.server.call_timeout;
+                        task::spawn("end of a lost connection", before.retire(within));
+                    }
                     *self.info.borrow_mut() = Some(Rc::new(info));
                     self.made_at.set(self.ground.now());
                     self.heard_at.set(self.ground.now());
