@@ -30,7 +30,7 @@ pub use self::{
     health::{HealthFile, ProbeFile},
     mcp::{
         EmbeddingsFile, FakeServer, KeepaliveFile, KeepaliveMethod, McpFile, Naming, SearchFile,
-        ServerFile, SessionFile, ToolCallFile, ToolList, Visibility,
+        SeenServer, ServerFile, SessionFile, ToolCallFile, ToolList, Visibility,
     },
     policy::PolicyFile,
     provider::{Api, Auth, ProviderFile, Serves, TargetFile},

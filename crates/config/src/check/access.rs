@@ -78,6 +78,11 @@ impl Check<'_> {
                 label: "no server has this name",
             });
         }
+        if let Some(group) = self.file.mcp.group_of(server) {
+            let message = format!("{} is seen only as a member of its group", quoted(server));
+            let help = format!("name the group: {}", quoted(group));
+            self.report(self.warning(&codes::NO_EFFECT, path, message).help(help));
+        }
     }
 
     /// The route that a key names exists.

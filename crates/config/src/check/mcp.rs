@@ -132,6 +132,49 @@ impl<'a> Check<'a> {
                     label: "no server has this name",
                 });
             }
+            self.member(&path.index(at), (group, at), server);
+        }
+        self.filters_of_group(members);
+    }
+
+    /// A server is a member once: two groups would share its tools under two names.
+    fn member(&mut self, path: &KeyPath, (group, at): (&str, usize), server: &str) {
+        let before = self.file.mcp.replicas.iter().find_map(|(name, members)| {
+            let first = members.iter().position(|it| it == server)?;
+            Some((name.as_str(), first))
+        });
+        if let Some((other, first)) = before.filter(|it| *it != (group, at)) {
+            let message = match other == group {
+                true => format!("{} is twice in one group", quoted(server)),
+                false => format!("{} is in two groups", quoted(server)),
+            };
+            let taken = format!("it is `mcp.replicas.{other}[{first}]` already");
+            self.report(self.error(&codes::TWICE_NAMED, path, message).label(taken));
+        }
+    }
+
+    /// A group offers what its first member's filters let through.
+    fn filters_of_group(&mut self, members: &'a [String]) {
+        let servers = KeyPath::from("mcp").key("servers");
+        let Some((first, others)) = members.split_first() else { return };
+        let Some(offered) = self.file.mcp.servers.get(first) else { return };
+        for server in others {
+            let Some(file) = self.file.mcp.servers.get(server) else { continue };
+            let differs = [
+                ("include", file.include != offered.include),
+                ("exclude", file.exclude != offered.exclude),
+                ("rename", file.rename != offered.rename),
+            ];
+            for (key, _) in differs.iter().filter(|(_, differs)| *differs) {
+                let place = servers.key(server).key(*key);
+                if self.is_written(&place) {
+                    let message = format!("`{place}` has no effect in a group");
+                    let help =
+                        format!("a group's tools are filtered as those of {}", quoted(first));
+                    let diagnostic = self.warning(&codes::NO_EFFECT, &place, message);
+                    self.report(diagnostic.at_key(self.document, &place).help(help));
+                }
+            }
         }
     }
 }

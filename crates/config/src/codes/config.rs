@@ -226,5 +226,6 @@ pub static TWICE_NAMED: Code = Code {
     id: "TG040",
     title: "one name for two things",
     text: "Two callers, or a server and a group of servers, have the same name, so that decisions \
-           and tool names could not tell them apart.",
+           and tool names could not tell them apart; or a server is named as a member twice: it \
+           belongs to one group at most, and once.",
 };

@@ -72,6 +72,44 @@ impl Default for McpFile {
     }
 }
 
+/// What clients see as one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenServer<'a> {
+    /// Its name: a server's own, or that of a group.
+    pub name: &'a str,
+    /// The servers behind it, in tier order; of a server that stands alone, itself.
+    pub members: Vec<&'a str>,
+}
+
+impl McpFile {
+    /// What clients see, in the order of the file; a group stands where the first of its members
+    /// is written. Names that nobody has are left out.
+    #[must_use]
+    pub fn seen(&self) -> Vec<SeenServer<'_>> {
+        let mut seen: Vec<SeenServer<'_>> = Vec::new();
+        for server in self.servers.keys() {
+            let group = self.replicas.iter().find(|(_, members)| members.contains(server));
+            let Some((name, members)) = group else {
+                seen.push(SeenServer { name: server, members: vec![server] });
+                continue;
+            };
+            if !seen.iter().any(|it| it.name == name) {
+                let members = members.iter().filter(|it| self.servers.contains_key(*it));
+                seen.push(SeenServer { name, members: members.map(String::as_str).collect() });
+            }
+        }
+        seen
+    }
+
+    /// The group that a server is a member of, if it is of one.
+    #[must_use]
+    pub fn group_of(&self, server: &str) -> Option<&str> {
+        let mut groups = self.replicas.iter();
+        let group = groups.find(|(_, members)| members.iter().any(|it| it == server));
+        group.map(|(name, _)| name.as_str())
+    }
+}
+
 /// How tools of several servers get their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
