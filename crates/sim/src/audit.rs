@@ -83,7 +83,9 @@ pub struct Auditor {
     backends: usize,
     /// The endpoint's place in `shadows`, by backend.
     endpoints: Vec<Option<usize>>,
-    /// The backend of each candidate.
+    /// The name of the route it was made for.
+    route: String,
+    /// The backend of each candidate of that route.
     candidates: Vec<usize>,
     max_attempts: usize,
     tactic: Tactic,
@@ -110,6 +112,7 @@ impl Auditor {
                 .iter()
                 .map(|it| it.endpoint.map(|endpoint| backends + endpoint))
                 .collect(),
+            route: route.name.clone(),
             candidates: route.tiers.iter().flatten().map(|it| it.backend).collect(),
             max_attempts: route.max_hops as usize + 1,
             tactic: route.tactic,
@@ -128,7 +131,7 @@ impl Auditor {
     /// The plan gave an attempt.
     pub fn on_attempt(&mut self, chosen: &Chosen<'_>) -> Ticket {
         let attempt = chosen.attempt();
-        let backend = self.candidates[usize::from(attempt.candidate)];
+        let backend = self.backend_of(chosen.plan, attempt.candidate);
         self.check_limits(chosen, attempt);
         self.check_reads(chosen);
         self.check_gate(chosen.now, attempt, backend);
@@ -266,6 +269,17 @@ impl Auditor {
     #[must_use]
     pub fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// The backend of a plan's candidate. A plan may walk another route over the same backends: a
+    /// member of a group of MCP servers is also asked for itself.
+    fn backend_of(&self, plan: &Plan, candidate: u16) -> usize {
+        if **plan.route().name() == *self.route {
+            return self.candidates[usize::from(candidate)];
+        }
+        let id = plan.route().backend(candidate).id();
+        let known = self.shadows[..self.backends].iter().position(|it| *it.id == **id);
+        known.expect("the auditor was made with every backend of the routes it follows")
     }
 
     fn violate(&mut self, invariant: &'static str, at: Now, sentence: impl FnOnce() -> String) {

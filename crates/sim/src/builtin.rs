@@ -40,7 +40,7 @@ static TIMELINES: &[Builtin] = examples!("timeline":
 /// The MCP scenarios, in the order they are listed.
 static MCP: &[Builtin] = examples!("mcp":
     "unhealthy-at-open", "recovered-at-open", "crash-mid-session", "keepalive-disable",
-    "session-lost",
+    "session-lost", "replica-dies",
 );
 
 /// Every example, in the order they are listed.

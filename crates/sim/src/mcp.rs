@@ -12,7 +12,8 @@
 //! - Health, links, calls, sessions, keepalives, names and lists are production's. Made up are
 //!   only the servers (`world`) and the time that things take: none, unless a server is slow or
 //!   silent. A call that waits moves the clock, and whatever falls due meanwhile happens.
-//! - Every server is stateful, and every session has a connection of its own to each. All servers
+//! - Every server is stateful, and every session has a connection of its own to each; to a group of
+//!   replicas it has one, to the member that it uses. All servers
 //!   are up and their tools known at time 0. Probes are not played: keepalives and calls are what
 //!   brings news.
 //! - `find` ranks by how many words of the query are part of a tool's name; production's search
@@ -61,6 +62,8 @@ pub struct Mcp {
     naming: Naming,
     waits: Waits,
     servers: Vec<ServerPlan>,
+    /// Groups of servers, with their members in tier order.
+    replicas: Vec<(Arc<str>, Vec<Arc<str>>)>,
     program: Vec<Step>,
     expect: ExpectFile,
 }
@@ -104,6 +107,26 @@ enum Deed {
     Slow(Millis),
     Tools(Vec<String>),
     Heal,
+}
+
+/// What clients see of these servers: each by itself, or in its group, which stands where the first
+/// of its members does.
+fn seen<'a>(
+    servers: impl Iterator<Item = &'a str> + Clone,
+    groups: &[(&'a str, Vec<&'a str>)],
+) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
+    for server in servers.clone() {
+        let Some((name, members)) = groups.iter().find(|it| it.1.contains(&server)) else {
+            seen.push((server, vec![server]));
+            continue;
+        };
+        if !seen.iter().any(|it| it.0 == *name) {
+            let is_there = |member: &&&str| servers.clone().any(|it| it == **member);
+            seen.push((name, members.iter().filter(is_there).copied().collect()));
+        }
+    }
+    seen
 }
 
 /// What a run of an MCP scenario gave.

@@ -44,7 +44,7 @@ fn examples() -> impl Iterator<Item = (&'static builtin::Builtin, Scenario)> {
 
 #[test]
 fn every_mcp_example_says_what_it_shows_and_passes_with_fifty_seeds() {
-    assert_eq!(examples().count(), 5);
+    assert_eq!(examples().count(), 6);
     for (builtin, scenario) in examples() {
         assert_eq!(scenario.name(), builtin.name);
         assert!(!scenario.about().is_empty(), "{}", builtin.name);
@@ -65,6 +65,7 @@ fn an_mcp_example_fails_when_the_behaviour_is_another() {
         ("crash-mid-session", "advance: 31s", "advance: 29s"),
         ("keepalive-disable", "failures: 3", "failures: 4"),
         ("session-lost", ", read_only: [search_repos]", ""),
+        ("replica-dies", "search: [search-a, search-b]", "search: [search-b, search-a]"),
     ];
     for (name, from, to) in wrong {
         let text = builtin::get(name).expect("an example").text;
@@ -108,6 +109,65 @@ fn one_server_keeps_its_tools_names_and_two_have_prefixes() {
         "servers: { a: { tools: [z, x] } }\nprogram:\n  - { open: s, expect: { tools: [x, z] } }\n",
     );
     run(&two("  - { open: s, expect: { tools: [a_read, a_write, b_look] } }\n"));
+}
+
+/// A group `g` of two servers that offer the same, and a server beside it.
+fn grouped(program: &str) -> String {
+    let two = "{ tools: [write, read], read_only: [read] }";
+    format!(
+        "servers:\n  a: {two}\n  b: {two}\n  c: {{ tools: [look] }}\nreplicas: {{ g: [a, b] }}\n\
+         health: {{ failure_threshold: 2, open_for: 30s, recovery_threshold: 1 }}\n\
+         program:\n{program}"
+    )
+}
+
+#[test]
+fn a_group_is_one_server_to_clients_and_its_members_are_none() {
+    run(&grouped("  - { open: s, expect: { tools: [c_look, g_read, g_write] } }\n"));
+    run("servers: { a: { tools: [x] }, b: { tools: [x] } }\nreplicas: { g: [a, b] }\n\
+         program:\n  - { open: s, expect: { tools: [x] } }\n");
+}
+
+#[test]
+fn a_session_has_one_connection_in_a_group_until_it_needs_another() {
+    let trace = run(&grouped(
+        "  - { open: s }\n  - { crash: b }\n\
+         \x20 - { call: { session: s, tool: g_write }, expect: { by: a } }\n\
+         expect:\n  health: { b: healthy }\n",
+    ));
+    assert_eq!(trace.totals["b"].requests, 0);
+}
+
+#[test]
+fn a_safe_call_to_a_hung_member_takes_its_time_and_the_next_ones_go_on_elsewhere() {
+    let trace = run(&grouped(
+        "  - { open: s }\n  - { hang: a }\n\
+         \x20 - { call: { session: s, tool: g_read, at_once: 2 }, expect: { error: \
+         backend_unavailable, names: g, cause: timed out after 60s } }\n\
+         \x20 - { call: { session: s, tool: g_read }, expect: { by: b } }\n\
+         expect:\n  breaker: { a: open, b: closed }\n",
+    ));
+    assert_eq!(last_calls(&trace)[0].took_ms, 0);
+}
+
+#[test]
+fn a_session_opens_with_a_group_as_long_as_one_member_can_be_reached() {
+    run(&grouped(
+        "  - { crash: a }\n  - { open: s, expect: { tools: [c_look, g_read, g_write] } }\n\
+         \x20 - { crash: b }\n  - { open: t, expect: { tools: [c_look] } }\n\
+         \x20 - { call: { session: s, tool: g_write }, expect: { error: backend_unavailable } }\n",
+    ));
+}
+
+#[test]
+fn a_reload_that_takes_a_member_away_leaves_the_group() {
+    run(&grouped(
+        "  - { open: s }\n  - { call: { session: s, tool: g_read }, expect: { by: a } }\n\
+         \x20 - reload: { servers: { b: { tools: [write, read], read_only: [read] }, \
+         c: { tools: [look] } } }\n\
+         \x20 - { call: { session: s, tool: g_read }, expect: { by: b } }\n\
+         \x20 - { list: s, expect: { tools: [c_look, g_read, g_write] } }\n",
+    ));
 }
 
 #[test]

@@ -113,6 +113,14 @@ fn program(visibility: &str, ops: &[Op]) -> String {
     text
 }
 
+/// The same program with the two servers as one group.
+fn grouped(program: &str) -> String {
+    let program = program
+        .replace("b: { tools: [once] }", "b: { tools: [once, again], idempotent: [again] }")
+        .replace("\nprogram:", "\nreplicas: { g: [a, b] }\nprogram:");
+    TOOLS.iter().fold(program, |text, tool| text.replace(tool, &tool[2..]))
+}
+
 fn call(session: usize, tool: usize, at_once: u32) -> String {
     let (session, tool) = (SESSIONS[session], TOOLS[tool]);
     format!("call: {{ session: {session}, tool: {tool}, at_once: {at_once} }}")
@@ -161,6 +169,33 @@ proptest! {
         prop_assert_eq!(requests, delivered);
         let again = run(&text, seed);
         prop_assert_eq!(format!("{trace:?}"), format!("{again:?}"));
+    }
+
+    #[test]
+    fn no_program_breaks_a_rule_of_a_group(
+        live in any::<bool>(),
+        ops in prop::collection::vec(op(), 1..60),
+        seed in 0..4_u64,
+    ) {
+        let text = grouped(&program(if live { "live" } else { "session" }, &ops));
+        let trace = run(&text, seed);
+        let mut delivered = 0;
+        for step in &trace.steps {
+            for call in &step.calls {
+                delivered += u64::from(call.delivered);
+                let is_once = step.what.contains("once");
+                let most = if is_once { 1 } else { 4 };
+                prop_assert!(call.delivered <= most, "I10: {call:?}\n{text}");
+                if call.error == Some(ErrorWord::ResultUnknown) {
+                    prop_assert!(is_once, "a hint makes it known: {call:?}\n{text}");
+                }
+                let members: BTreeSet<_> = call.attempts.iter().map(|it| &it.server).collect();
+                prop_assert_eq!(members.len(), call.attempts.len(), "a member twice: {}", text);
+                prop_assert!(call.took_ms <= 60_000, "longer than its timeout: {call:?}\n{text}");
+            }
+        }
+        let requests: u64 = trace.totals.values().map(|it| it.requests).sum();
+        prop_assert_eq!(requests, delivered);
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Auditor {
     pub(super) fn check_reads(&mut self, chosen: &Chosen<'_>) {
         let now = chosen.now;
         for read in chosen.reads {
-            let backend = self.candidates[usize::from(read.candidate)];
+            let backend = self.backend_of(chosen.plan, read.candidate);
             let shadow = &self.shadows[backend];
             if read.state != shadow.state(now) || read.generation != shadow.generation {
                 let (id, told) = (shadow.id.clone(), shadow.state(now).word());
@@ -165,7 +165,8 @@ impl Auditor {
             if !could || read.candidate == attempt.candidate {
                 continue;
             }
-            let shadow = &mut self.shadows[self.candidates[usize::from(read.candidate)]];
+            let backend = self.backend_of(chosen.plan, read.candidate);
+            let shadow = &mut self.shadows[backend];
             shadow.chances += 1;
             if shadow.chances == CHANCES_MAX {
                 let id = shadow.id.clone();

@@ -6,6 +6,7 @@
 
 mod expect;
 mod program;
+mod replicas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +49,7 @@ pub(super) fn check(file: &McpFile, document: &Document, source: &Source, proble
     check.gather_tools();
     check.health(&file.health, None, &KeyPath::from("health"));
     check.servers(&file.servers, &KeyPath::from("servers"));
+    check.replicas();
     check.size();
     check.program();
     check.expect();
@@ -232,10 +234,11 @@ impl Check<'_> {
 
     /// The names of all tools that clients can ever see, with the servers of this moment.
     fn offered(&self) -> BTreeSet<String> {
-        let servers = self.servers.iter().map(|name| ServerNames::plain(name)).collect();
+        let seen = self.seen();
+        let servers = seen.iter().map(|(name, _)| ServerNames::plain(name)).collect();
         let settings = NamingSettings { naming: naming(self.file.naming), servers };
-        let tools = self.servers.iter().enumerate().flat_map(|(place, server)| {
-            let own = self.tools.get(server).into_iter().flatten();
+        let tools = seen.iter().enumerate().flat_map(|(place, (_, members))| {
+            let own = members.iter().filter_map(|it| self.tools.get(*it)).flatten();
             own.map(move |tool| (place, tool))
         });
         tools.filter_map(|(place, tool)| settings.tool(place, tool)).collect()

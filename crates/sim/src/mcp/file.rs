@@ -25,6 +25,9 @@ pub(super) struct McpFile {
     /// The servers by name, in the order of the config; at least one. All are up at the start.
     #[serde(default)]
     pub(super) servers: IndexMap<String, ServerFile>,
+    /// Groups of equivalent servers, in tier order, as in the config file.
+    #[serde(default)]
+    pub(super) replicas: IndexMap<String, Vec<String>>,
     /// How health is judged, as in the config file.
     #[serde(default)]
     pub(super) health: HealthFile,
@@ -178,8 +181,10 @@ pub(super) struct StepExpectFile {
     pub(super) ok: Option<bool>,
     /// The error instead of an answer.
     pub(super) error: Option<ErrorWord>,
-    /// The server that the error names.
+    /// The server, or group, that the error names.
     pub(super) names: Option<String>,
+    /// The member of a group that answers the call.
+    pub(super) by: Option<String>,
     /// The cause that the error states.
     pub(super) cause: Option<String>,
     /// The tools that the session sees, or finds.

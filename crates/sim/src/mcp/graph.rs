@@ -71,10 +71,12 @@ fn ending(call: &CallTrace, glyphs: &Glyphs) -> String {
         0 => String::new(),
         took => format!(" ({took}ms)"),
     };
-    let Some(error) = call.error else { return format!("{}{took}", glyphs.yes) };
+    let via: Vec<_> = call.attempts.iter().map(|it| clean(&it.server)).collect();
+    let via = if via.is_empty() { String::new() } else { format!(" via {}", via.join(", ")) };
+    let Some(error) = call.error else { return format!("{}{via}{took}", glyphs.yes) };
     let server = call.server.as_ref().map(|it| format!(" {}", clean(it))).unwrap_or_default();
     let cause = call.cause.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
-    format!("{} {}{server}{cause}{took}", glyphs.no, error.word())
+    format!("{} {}{server}{via}{cause}{took}", glyphs.no, error.word())
 }
 
 fn states(step: &McpStep) -> String {

@@ -74,6 +74,13 @@ impl Judge<'_> {
                 format!("names: {place}: wanted an error that names `{wanted}`, got {got}")
             });
         }
+        if let Some(wanted) = &expect.by {
+            let by = call.attempts.last().filter(|it| it.cause.is_none() && call.error.is_none());
+            let by = by.map(|it| &*it.server);
+            self.check(by == Some(wanted), &format!("{place} by"), || {
+                format!("by: {place}: wanted an answer by `{wanted}`, got {got}")
+            });
+        }
         if let Some(wanted) = &expect.cause {
             self.check(call.cause.as_ref() == Some(wanted), &format!("{place} cause"), || {
                 format!("cause: {place}: wanted `{wanted}`, got {got}")
@@ -151,7 +158,10 @@ fn keepalives(
 }
 
 fn described(call: &CallTrace) -> String {
-    let Some(error) = call.error else { return "an answer".to_owned() };
+    let Some(error) = call.error else {
+        let by = call.attempts.last().map(|it| format!(" by `{}`", it.server));
+        return format!("an answer{}", by.unwrap_or_default());
+    };
     let server = call.server.as_ref().map(|it| format!(" of `{it}`")).unwrap_or_default();
     let cause = call.cause.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
     format!("{}{server}{cause}", error.word())

@@ -38,6 +38,7 @@ pub(super) fn resolve(file: McpFile, origin: &Origin) -> Mcp {
             ..Waits::default()
         },
         servers: servers(&file.servers, health),
+        replicas: replicas(&file.replicas),
         program,
         expect: file.expect,
     }
@@ -61,6 +62,11 @@ fn servers(servers: &IndexMap<String, ServerFile>, health: &HealthFile) -> Vec<S
         health: HealthFile::resolve(&[health, &file.health]),
     };
     servers.iter().map(plan).collect()
+}
+
+fn replicas(groups: &IndexMap<String, Vec<String>>) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
+    let names = |members: &[String]| members.iter().map(|it| it.as_str().into()).collect();
+    groups.iter().map(|(group, members)| (group.as_str().into(), names(members))).collect()
 }
 
 fn keepalive(file: &KeepaliveFile) -> KeepaliveSettings {

@@ -6,6 +6,7 @@
 
 mod audit;
 mod calls;
+mod groups;
 mod keepalives;
 mod lines;
 mod reload;
@@ -29,7 +30,7 @@ use tidegate_mcp::{
     session::{Contact, Session},
 };
 
-use self::{audit::Books, calls::Running, keepalives::Pinged, lines::Line};
+use self::{calls::Running, groups::Group, keepalives::Pinged, lines::Line};
 use super::{
     Action, Deed, Mcp, ServerPlan, Step,
     trace::{CallTrace, McpStep, Totals},
@@ -75,14 +76,16 @@ struct Server {
     world: World,
     listing: Option<Arc<Listing>>,
     contact: Contact,
-    books: Option<Books>,
 }
 
 /// One client session.
 struct Client {
+    /// Its places are those of the groups.
     session: Session,
     /// Its connections, in the order of the servers.
     lines: Vec<LineId>,
+    /// The member of each group that holds its state.
+    stays: Vec<Option<Arc<str>>>,
 }
 
 type LineId = u64;
@@ -114,6 +117,8 @@ struct Stage<'a> {
     notes: Notes,
     now: Now,
     servers: Vec<Server>,
+    /// What clients see of the servers.
+    groups: Vec<Group>,
     clients: IndexMap<String, Client>,
     lines: BTreeMap<LineId, Line>,
     calls: BTreeMap<CallId, Running>,
@@ -133,7 +138,8 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn new(scenario: &'a Mcp, seed: u64) -> Self {
         let servers: Vec<Server> = scenario.servers.iter().map(Server::new).collect();
-        let core = Core::new(&settings(scenario, &servers), seed);
+        let groups = groups::of(scenario, &servers);
+        let core = Core::new(&settings(scenario, &servers, &groups), seed);
         let totals = servers.iter().map(|it| (it.name(), Totals::default())).collect();
         let mut stage = Self {
             scenario,
@@ -142,6 +148,7 @@ impl<'a> Stage<'a> {
             notes: Notes::default(),
             now: Now::ZERO,
             servers,
+            groups,
             clients: IndexMap::new(),
             lines: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -256,12 +263,15 @@ impl<'a> Stage<'a> {
 
     /// The union of what is known of all servers, under the names that clients see.
     fn publish(&mut self) {
-        let plain = |it: &Server| ServerNames::plain(&it.plan.name);
+        let plain = |it: &Group| ServerNames::plain(&it.name);
         let settings = NamingSettings {
             naming: self.scenario.naming,
-            servers: self.servers.iter().map(plain).collect(),
+            servers: self.groups.iter().map(plain).collect(),
         };
-        let listings: Vec<_> = self.servers.iter().map(|it| it.listing.clone()).collect();
+        // Equivalent servers offer the same: the first that is known speaks for all.
+        let listing =
+            |it: &Group| it.members.iter().find_map(|member| self.servers[*member].listing.clone());
+        let listings: Vec<_> = self.groups.iter().map(listing).collect();
         self.catalogue = Catalogue::new(&settings, &listings);
     }
 
@@ -298,7 +308,6 @@ impl Server {
             listing: Some(world.listing(&plan.repeatable)),
             world,
             contact: Contact::Reached,
-            books: Some(Books::new(plan)),
             plan: plan.clone(),
         }
     }
@@ -308,12 +317,15 @@ impl Server {
     }
 }
 
-/// The servers as the core knows them: a backend and a route each.
-fn settings(scenario: &Mcp, servers: &[Server]) -> Settings {
+/// The servers as the core knows them: a backend and a route each, and a route for every group.
+fn settings(scenario: &Mcp, servers: &[Server], groups: &[Group]) -> Settings {
     let within = Millis(scenario.waits.unknown.0.saturating_add(scenario.waits.child.0));
+    let alone = (0..).zip(servers).map(|(at, it)| health::route(&it.plan.name, &[at]));
+    let together = groups.iter().filter(|it| it.is_real(servers));
+    let together = together.map(|it| health::route(&it.name, &it.members));
     Settings {
         backends: servers.iter().map(|it| backend(&it.plan, within)).collect(),
-        routes: (0..).zip(servers).map(|(at, it)| health::route(&it.plan.name, &[at])).collect(),
+        routes: alone.chain(together).collect(),
         ..Settings::default()
     }
 }

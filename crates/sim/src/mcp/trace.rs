@@ -65,8 +65,11 @@ pub struct McpStep {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CallTrace {
-    /// The server that has the tool, if one has.
+    /// The server, or group of servers, that has the tool, if one has.
     pub server: Option<Arc<str>>,
+    /// The members that were asked, in order; only of a group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptTrace>,
     /// How it failed; none: it was answered.
     pub error: Option<ErrorWord>,
     /// Why it failed, in the words of the message.
@@ -77,6 +80,16 @@ pub struct CallTrace {
     pub delivered: u32,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
+}
+
+/// One attempt of a call to a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AttemptTrace {
+    /// The member that was asked.
+    pub server: Arc<str>,
+    /// Why it could not answer; none: it did.
+    pub cause: Option<String>,
 }
 
 /// What was counted of one server.

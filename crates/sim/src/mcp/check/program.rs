@@ -111,6 +111,7 @@ impl Check<'_> {
             ("ok", expect.ok.is_some(), Kind::Call),
             ("error", expect.error.is_some(), Kind::Call),
             ("names", expect.names.is_some(), Kind::Call),
+            ("by", expect.by.is_some(), Kind::Call),
             ("cause", expect.cause.is_some(), Kind::Call),
         ];
         let path = path.key("expect");
@@ -122,7 +123,14 @@ impl Check<'_> {
             self.add(problem, &path);
         }
         if let Some(server) = &expect.names {
-            self.server_name(server, &path.key("names"));
+            let seen: Vec<String> = self.seen().iter().map(|it| it.0.to_owned()).collect();
+            let path = path.key("names");
+            if let Some(problem) = unknown_server(server, &path, &seen) {
+                self.add(problem, &path);
+            }
+        }
+        if let Some(server) = &expect.by {
+            self.server_name(server, &path.key("by"));
         }
         let names = expect.tools.iter().flatten();
         for (index, tool) in names.enumerate() {

@@ -3,6 +3,7 @@
 
 use tidegate_core::{
     attempt::Attempt,
+    choice::PinUse,
     outcome::{Outcome, OutcomeKind},
     settings::Settings,
     time::Millis,
@@ -14,10 +15,10 @@ use tidegate_mcp::{
     session::{Seat, Visibility},
 };
 
-use super::{LineId, ServerPlan, Stage, backend};
+use super::{LineId, ServerPlan, Stage, backend, calls::Delivered};
 use crate::audit::{Auditor, Chosen, Ticket};
 
-/// The auditor of one server's route.
+/// The auditor of one group's route, and of its members' own.
 pub(super) struct Books(Auditor);
 
 /// What the auditor knows of one call's permit.
@@ -28,10 +29,11 @@ pub(super) struct Entry {
 }
 
 impl Books {
-    pub(super) fn new(plan: &ServerPlan) -> Self {
+    pub(super) fn new(group: &str, members: &[&ServerPlan]) -> Self {
+        let places: Vec<usize> = (0..members.len()).collect();
         let settings = Settings {
-            backends: vec![backend(plan, Millis::ZERO)],
-            routes: vec![health::route(&plan.name, &[0])],
+            backends: members.iter().map(|it| backend(it, Millis::ZERO)).collect(),
+            routes: vec![health::route(group, &places)],
             ..Settings::default()
         };
         Self(Auditor::new(&settings, 0))
@@ -39,13 +41,27 @@ impl Books {
 }
 
 impl Stage<'_> {
-    /// A call has asked the core: its permit goes into the books.
-    pub(super) fn audit_begin(&mut self, server: usize, call: &Call) -> Option<Entry> {
+    /// A call has asked the core: its permit goes into the books. `stays_at` is the member that
+    /// holds the state of its session.
+    pub(super) fn audit_begin(
+        &mut self,
+        server: usize,
+        call: &Call,
+        stays_at: Option<&str>,
+    ) -> Option<Entry> {
         let plan = call.ticket()?.plan();
         let attempt = *plan.attempts().iter().last()?;
-        let Books(auditor) = self.servers[server].books.as_mut()?;
-        auditor.on_request(self.now);
-        let (pin_before, pin_after) = (None, None);
+        let group = self.group_of(server)?;
+        let Books(auditor) = self.groups[group].books.as_mut()?;
+        let is_first = plan.attempts().len() == 1;
+        if is_first {
+            auditor.on_request(self.now);
+        }
+        let id = stays_at.map(health::backend_id);
+        let pin_before = plan.route().members().find(|it| Some(&***it) == id.as_deref());
+        let is_left = is_first && attempt.pin == PinUse::Declined;
+        let pin_after =
+            if is_left { Some(plan.route().backend(attempt.candidate).id()) } else { pin_before };
         let reads = &self.notes.reads;
         let ticket =
             auditor.on_attempt(&Chosen { now: self.now, plan, reads, pin_before, pin_after });
@@ -56,7 +72,8 @@ impl Stage<'_> {
     pub(super) fn audit_end_of(&mut self, server: usize, entry: Entry, told: Option<Outcome>) {
         let outcome = told.unwrap_or(Outcome::unanswered(OutcomeKind::Cancelled));
         let attempt = Attempt { outcome: Some(outcome), ..entry.attempt };
-        if let Some(Books(auditor)) = &mut self.servers[server].books {
+        let group = self.group_of(server);
+        if let Some(Books(auditor)) = group.and_then(|it| self.groups[it].books.as_mut()) {
             auditor.on_report(self.now, entry.ticket, &attempt, &self.notes.transitions);
         }
         self.notes.transitions.clear();
@@ -65,7 +82,8 @@ impl Stage<'_> {
     /// Changes that no permit brought about.
     pub(super) fn audit_transitions(&mut self, server: usize) {
         let transitions: Vec<Transition> = std::mem::take(&mut self.notes.transitions);
-        if let Some(Books(auditor)) = &mut self.servers[server].books {
+        let group = self.group_of(server);
+        if let Some(Books(auditor)) = group.and_then(|it| self.groups[it].books.as_mut()) {
             auditor.on_transitions(&transitions);
         }
     }
@@ -74,8 +92,9 @@ impl Stage<'_> {
     pub(super) fn audit_reach(&mut self, line: LineId) {
         let Some(line) = self.lines.get(&line) else { return };
         let Some(server) = self.place(&line.server) else { return };
+        let Some(group) = self.group_of(server) else { return };
         let Some(client) = self.clients.get(&line.session) else { return };
-        let is_out = matches!(client.session.seat(server), Seat::Excluded(_));
+        let is_out = matches!(client.session.seat(group), Seat::Excluded(_));
         if is_out && self.scenario.visibility == Visibility::Session {
             let (session, server) = (&line.session, &line.server);
             let sentence = format!("session `{session}` reached `{server}`, which it excludes");
@@ -83,18 +102,19 @@ impl Stage<'_> {
         }
     }
 
-    /// I10: what may change something reaches its server at most once.
-    pub(super) fn audit_delivery(&mut self, delivered: u32, is_repeatable: bool) {
-        let most = if is_repeatable { 2 } else { 1 };
-        if delivered > most {
-            self.violate("I10", format!("a call reached its server {delivered} times"));
+    /// I10: what may change something reaches one server once; anything else reaches a server
+    /// twice at most.
+    pub(super) fn audit_delivery(&mut self, delivered: Delivered, is_repeatable: bool) {
+        let (count, most) = if is_repeatable { (delivered.here, 2) } else { (delivered.in_all, 1) };
+        if count > most {
+            self.violate("I10", format!("a call was delivered {count} times"));
         }
     }
 
     /// Books and core must agree in the end.
     pub(super) fn audit_end(&mut self) {
-        for server in &mut self.servers {
-            if let Some(Books(auditor)) = &mut server.books {
+        for group in &mut self.groups {
+            if let Some(Books(auditor)) = &mut group.books {
                 auditor.at_end(self.now, &self.core);
                 self.violations.extend_from_slice(auditor.violations());
             }

@@ -1,4 +1,4 @@
-//! Calls: the production machine, driven by the world's answers.
+//! Calls: the production machines, driven by the world's answers.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use tidegate_mcp::{
     health::Reply,
     keepalive::Reason,
     link::{Generation, Link},
-    session::{Entry as SessionEntry, Known},
+    session::Entry as SessionEntry,
+    tour::{Attempted, Leg, Tour},
 };
 
 use super::{CallId, Event, LineId, Stage, audit::Entry};
 use crate::mcp::{
-    trace::{CallTrace, ErrorWord},
+    trace::{AttemptTrace, CallTrace, ErrorWord},
     world::Mode,
 };
 
@@ -29,20 +30,35 @@ pub(super) enum Purpose {
     Tool,
     /// A session opens, or takes a server in.
     Open,
-    /// An idle connection was lost.
-    Keepalive,
 }
 
-/// A call under way.
+/// How often a call reached somebody.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivered {
+    /// The server it is at.
+    pub(super) here: u32,
+    /// Any server.
+    pub(super) in_all: u32,
+}
+
+/// A call under way, at one of its servers.
 pub(super) struct Running {
+    trip: Option<Trip>,
     call: Call,
     pub(super) line: LineId,
     server: usize,
+    delivered: Delivered,
+    books: Option<Entry>,
+}
+
+/// What a call of a session's carries from server to server. The call that regains an idle
+/// connection has none: it is about that connection alone.
+struct Trip {
+    tour: Tour,
+    session: String,
+    group: usize,
     purpose: Purpose,
     began: Now,
-    /// How often it reached the server.
-    delivered: u32,
-    books: Option<Entry>,
 }
 
 impl Stage<'_> {
@@ -54,6 +70,7 @@ impl Stage<'_> {
             self.shown(session);
             let unknown = CallTrace {
                 server: None,
+                attempts: Vec::new(),
                 error: Some(ErrorWord::UnknownTool),
                 cause: None,
                 retry_after_ms: None,
@@ -62,28 +79,25 @@ impl Stage<'_> {
             };
             return vec![unknown; at_once as usize];
         };
-        let server = offered.server;
-        if let Err(cause) = self.enter(session, server, began) {
-            let name = self.servers[server].name();
+        let group = offered.server;
+        if let Err(cause) = self.enter(session, group, began) {
+            let name = Arc::clone(&self.groups[group].name);
             let took = self.now.since(began);
             return vec![refusal(name, cause, took); at_once as usize];
         }
-        let Some(line) = self.clients.get(session).map(|it| it.lines[server]) else {
-            return Vec::new();
-        };
         let errand = if offered.hints.may_replay() { Errand::Repeatable } else { Errand::Once };
         let calls: Vec<CallId> =
-            (0..at_once).map(|_| self.begin(line, errand, Purpose::Tool)).collect();
+            (0..at_once).map(|_| self.begin(session, group, errand, Purpose::Tool)).collect();
         while calls.iter().any(|it| self.calls.contains_key(it)) && self.play_next(Now::NEVER) {}
         calls.iter().filter_map(|it| self.ended.remove(it)).collect()
     }
 
     /// Waits, as long as the session may, until a call can go to a server.
-    fn enter(&mut self, session: &str, server: usize, began: Now) -> Result<(), Cause> {
+    fn enter(&mut self, session: &str, group: usize, began: Now) -> Result<(), Cause> {
         let entry = loop {
-            let known = self.known(server);
+            let known = self.known(group);
             let Some(client) = self.clients.get(session) else { return Err(Cause::Closing) };
-            match client.session.entry(self.now, began, server, known) {
+            match client.session.entry(self.now, began, group, known) {
                 SessionEntry::Wait(until) => self.play_or_wait(until),
                 SessionEntry::Go => break Ok(()),
                 SessionEntry::Refused(cause) => break Err(cause),
@@ -100,30 +114,66 @@ impl Stage<'_> {
         }
     }
 
-    pub(super) fn known(&self, server: usize) -> Known {
-        let it = &self.servers[server];
-        Known { contact: it.contact, has_catalogue: it.listing.is_some() }
-    }
-
-    /// Begins a call on a connection.
-    pub(super) fn begin(&mut self, line: LineId, errand: Errand, purpose: Purpose) -> CallId {
+    /// Begins a call of a session's.
+    pub(super) fn begin(
+        &mut self,
+        session: &str,
+        group: usize,
+        errand: Errand,
+        purpose: Purpose,
+    ) -> CallId {
         let id = self.next_number();
-        let Some(server) = self.server_of(line) else { return id };
+        let members = self.groups[group].members.len() as u64;
         let limit = match purpose {
             Purpose::Tool => self.scenario.waits.child,
-            Purpose::Open | Purpose::Keepalive => self.scenario.waits.unknown,
+            // Each member has the time that connecting may take.
+            Purpose::Open => Millis(self.scenario.waits.unknown.0.saturating_mul(members)),
         };
-        let mut call = Call::new(&self.servers[server].plan.name, errand, self.now, limit);
+        let tour = Tour::new(&self.groups[group].name, errand, self.now, limit);
+        let stays_at = self.clients.get(session).and_then(|it| it.stays[group].clone());
+        let tour = tour.staying_at(stays_at);
+        self.put(tour.deadline(), Event::CallDeadline(id));
+        let (session, began) = (session.to_owned(), self.now);
+        self.leg(id, Trip { tour, session, group, purpose, began }, Delivered::default());
+        id
+    }
+
+    /// Goes where the core says, or ends.
+    fn leg(&mut self, id: CallId, mut trip: Trip, delivered: Delivered) {
         let draw = self.rng.draw();
-        let Some(it) = self.lines.get_mut(&line) else { return id };
+        self.notes.transitions.clear();
+        let (server, call) = match trip.tour.next(&self.core, self.now, draw, &mut self.notes) {
+            Leg::Over(end) => return self.over(id, trip, delivered, end),
+            Leg::At(server, call) => (server, call),
+        };
+        let place = self.place(&server);
+        let client = self.clients.get(&trip.session);
+        let line = client.zip(place).map(|(client, place)| client.lines[place]);
+        // A session that is gone has called its calls off, and so has a server that left.
+        let (Some(server), Some(line)) = (place, line) else { return };
+        let stays_at = client.and_then(|it| it.stays[trip.group].clone());
+        let books = self.audit_begin(server, &call, stays_at.as_deref());
+        let delivered = Delivered { here: 0, ..delivered };
+        let trip = Some(trip);
+        self.calls.insert(id, Running { trip, call, line, server, delivered, books });
+        self.with_call(id, |call, link, now, notes| call.go(link, now, notes));
+    }
+
+    /// Makes an idle connection again.
+    pub(super) fn bring_up(&mut self, line: LineId) {
+        let id = self.next_number();
+        let Some(server) = self.server_of(line) else { return };
+        let name = &self.servers[server].plan.name;
+        let mut call = Call::new(name, Errand::Connect, self.now, self.scenario.waits.unknown);
+        let draw = self.rng.draw();
+        let Some(it) = self.lines.get_mut(&line) else { return };
         self.notes.transitions.clear();
         let next = call.begin(&self.core, &mut it.link, self.now, draw, &mut self.notes);
-        let books = self.audit_begin(server, &call);
+        let books = self.audit_begin(server, &call, None);
         self.put(call.deadline(), Event::CallDeadline(id));
-        let (began, delivered) = (self.now, 0);
-        self.calls.insert(id, Running { call, line, server, purpose, began, delivered, books });
+        let (trip, delivered) = (None, Delivered::default());
+        self.calls.insert(id, Running { trip, call, line, server, delivered, books });
         self.drive(id, next);
-        id
     }
 
     /// Tells a call something, closes its books if its permit has ended, and does what it says.
@@ -171,7 +221,8 @@ impl Stage<'_> {
             reply = Reply::SessionLost;
         } else if let Some(running) = self.calls.get_mut(&id) {
             world.requests += 1;
-            running.delivered += 1;
+            running.delivered.here += 1;
+            running.delivered.in_all += 1;
             let delivered = running.delivered;
             let name = self.servers[server].name();
             self.totals(&name).requests += 1;
@@ -205,40 +256,56 @@ impl Stage<'_> {
         self.with_call(id, |call, link, now, notes| call.timed_out(link, now, notes));
     }
 
+    /// It is over at a server: perhaps it goes on at another.
     fn finish(&mut self, id: CallId, end: End) {
         let Some(mut running) = self.calls.remove(&id) else { return };
         if let Some(entry) = running.books.take() {
             self.audit_end_of(running.server, entry, running.call.reported());
         }
-        match running.purpose {
+        let Running { trip, call, line, delivered, .. } = running;
+        let Some(mut trip) = trip else {
+            let is_back = end == End::Connected;
+            return self.keepalive_reconnected(line, is_back.then_some(()).ok_or(Reason::Lost));
+        };
+        match trip.tour.ended(call, end) {
+            None => self.leg(id, trip, delivered),
+            Some(end) => self.over(id, trip, delivered, end),
+        }
+    }
+
+    fn over(&mut self, id: CallId, trip: Trip, delivered: Delivered, end: End) {
+        let Trip { tour, session, group, purpose, began } = trip;
+        if let (Some(client), Some(member)) = (self.clients.get_mut(&session), tour.stays()) {
+            client.stays[group] = Some(member);
+        }
+        match purpose {
             Purpose::Tool => {
-                let server = self.servers[running.server].name();
-                let took = self.now.since(running.began);
+                let it = &self.groups[group];
+                let name = Arc::clone(&it.name);
+                let took = self.now.since(began);
                 let mut trace = match end {
-                    End::Answered | End::Connected => answered(server, took),
-                    End::Unavailable(it) => failed(server, &it, took),
+                    End::Answered | End::Connected => answered(name, took),
+                    End::Unavailable(it) => failed(name, &it, took),
                 };
-                trace.delivered = running.delivered;
+                trace.delivered = delivered.in_all;
+                if it.is_real(&self.servers) {
+                    trace.attempts = tour.attempts().iter().map(attempt).collect();
+                }
                 self.ended.insert(id, trace);
             }
-            Purpose::Open => self.seated(running.line, running.server, &end),
-            Purpose::Keepalive => {
-                let is_back = end == End::Connected;
-                self.keepalive_reconnected(running.line, is_back.then_some(()).ok_or(Reason::Lost));
-            }
+            Purpose::Open => self.seated(&session, group, &end),
         }
     }
 
     /// A connection was wanted for a session; the core may have refused it.
-    fn seated(&mut self, line: LineId, server: usize, end: &End) {
-        let Some(session) = self.lines.get(&line).map(|it| it.session.clone()) else { return };
-        if let Some(client) = self.clients.get_mut(&session) {
+    fn seated(&mut self, session: &str, group: usize, end: &End) {
+        if let Some(client) = self.clients.get_mut(session) {
             match end {
-                End::Unavailable(it) => client.session.connect_failed(self.now, server, it.cause),
-                End::Answered | End::Connected => client.session.connected(self.now, server),
+                End::Unavailable(it) => client.session.connect_failed(self.now, group, it.cause),
+                End::Answered | End::Connected => client.session.connected(self.now, group),
             };
         }
-        self.expect_list_changed(&session);
+        self.expect_list_changed(session);
     }
 
     /// Nobody wants this call any more.
@@ -253,9 +320,16 @@ impl Stage<'_> {
 }
 
 impl Running {
-    /// Its server has another place after a reload.
-    pub(super) fn moved(&mut self, place: impl FnOnce(usize) -> Option<usize>) {
+    /// Its server and its group have other places after a reload.
+    pub(super) fn moved(
+        &mut self,
+        place: impl FnOnce(usize) -> Option<usize>,
+        seat: impl FnOnce(usize) -> Option<usize>,
+    ) {
         self.server = place(self.server).unwrap_or(self.server);
+        if let Some(trip) = &mut self.trip {
+            trip.group = seat(trip.group).unwrap_or(trip.group);
+        }
     }
 
     fn is_repeatable(&self) -> bool {
@@ -266,12 +340,18 @@ impl Running {
 fn answered(server: Arc<str>, took: Millis) -> CallTrace {
     CallTrace {
         server: Some(server),
+        attempts: Vec::new(),
         error: None,
         cause: None,
         retry_after_ms: None,
         delivered: 0,
         took_ms: took.0,
     }
+}
+
+fn attempt(it: &Attempted) -> AttemptTrace {
+    let cause = it.cause.map(|cause| cause.to_string());
+    AttemptTrace { server: Arc::clone(&it.server), cause }
 }
 
 fn failed(server: Arc<str>, it: &Unavailable, took: Millis) -> CallTrace {

@@ -2,14 +2,13 @@
 
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
-    call::Errand,
     cause::Cause,
     health::{self, Standing},
     keepalive::{Due, Ended, Keepalive, Reason},
     link::LinkState,
 };
 
-use super::{Event, LineId, Stage, calls::Purpose};
+use super::{Event, LineId, Stage};
 use crate::mcp::world::Mode;
 
 /// The end of a keepalive that was sent.
@@ -58,7 +57,7 @@ impl Stage<'_> {
             Some(Due::Refused) => self.totals(&name).keepalive.failures += 1,
             Some(Due::Reconnect) => {
                 self.totals(&name).keepalive.attempts += 1;
-                self.begin(line, Errand::Connect, Purpose::Keepalive);
+                self.bring_up(line);
             }
             Some(Due::Send(deadline)) => {
                 self.totals(&name).keepalive.attempts += 1;
@@ -80,7 +79,7 @@ impl Stage<'_> {
             Mode::Up if !is_known => {
                 let generation = it.link.generation();
                 it.link.lost(generation);
-                self.begin(line, Errand::Connect, Purpose::Keepalive);
+                self.bring_up(line);
                 return;
             }
             Mode::Up if world.delay < within => (world.delay, Ok(())),

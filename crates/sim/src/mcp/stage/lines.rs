@@ -103,8 +103,9 @@ impl Stage<'_> {
         self.servers[server].contact = Contact::Reached;
         self.fetch_listing(server);
         self.keepalive_starts(line, server);
-        if let Some(client) = self.clients.get_mut(&session) {
-            client.session.connected(self.now, server);
+        let group = self.group_of(server);
+        if let (Some(client), Some(group)) = (self.clients.get_mut(&session), group) {
+            client.session.connected(self.now, group);
         }
         self.expect_list_changed(&session);
         for call in self.calls_on(line) {
@@ -125,8 +126,10 @@ impl Stage<'_> {
         }
         let session = it.session.clone();
         self.servers[server].contact = Contact::Failed;
-        if let Some(client) = self.clients.get_mut(&session) {
-            client.session.connect_failed(self.now, server, failure.cause);
+        // A group is out only when none of its members could be reached.
+        let alone = self.group_of(server).filter(|it| self.groups[*it].members.len() == 1);
+        if let (Some(client), Some(group)) = (self.clients.get_mut(&session), alone) {
+            client.session.connect_failed(self.now, group, failure.cause);
         }
         for call in self.calls_on(line) {
             self.with_call(call, |call, link, now, notes| {
@@ -170,14 +173,16 @@ impl Stage<'_> {
             return;
         }
         self.publish();
-        self.tell_of_offers(server);
+        if let Some(group) = self.group_of(server) {
+            self.tell_of_offers(group);
+        }
     }
 
-    /// Sessions that see a server hear that its offers have changed.
-    pub(super) fn tell_of_offers(&mut self, server: usize) {
+    /// Sessions that see a group hear that its offers have changed.
+    pub(super) fn tell_of_offers(&mut self, group: usize) {
         for session in self.clients.keys().cloned().collect::<Vec<_>>() {
             if let Some(client) = self.clients.get_mut(&session) {
-                client.session.offers_changed(self.now, server);
+                client.session.offers_changed(self.now, group);
             }
             self.expect_list_changed(&session);
         }

@@ -1,5 +1,7 @@
 //! Sessions: opening, looking, searching, closing, and following health while they last.
 
+use std::sync::Arc;
+
 use tidegate_core::time::Now;
 use tidegate_mcp::{
     call::Errand,
@@ -18,29 +20,28 @@ impl Stage<'_> {
     /// A session opens: every server that is not known to be bad is connected to.
     pub(super) fn open(&mut self, name: &str) {
         let arrivals: Vec<Arrival> =
-            (0..self.servers.len()).map(|server| self.arrival(server)).collect();
+            (0..self.groups.len()).map(|group| self.arrival(group)).collect();
         let session = Session::open(self.scenario.visibility, self.scenario.waits, &arrivals);
         let connecting: Vec<usize> = session.connecting().collect();
         let servers: Vec<_> = self.servers.iter().map(|it| it.name()).collect();
         let lines: Vec<_> = servers.iter().map(|server| self.new_line(name, server)).collect();
         self.list_changed.entry(name.to_owned()).or_default();
-        self.clients.insert(name.to_owned(), Client { session, lines });
-        for server in connecting {
-            self.take_in(name, server);
+        let stays = vec![None; self.groups.len()];
+        self.clients.insert(name.to_owned(), Client { session, lines, stays });
+        for group in connecting {
+            self.take_in(name, group);
         }
     }
 
-    pub(super) fn arrival(&self, server: usize) -> Arrival {
-        let name = &self.servers[server].plan.name;
+    pub(super) fn arrival(&self, group: usize) -> Arrival {
+        let name = &self.groups[group].name;
         let standing = health::standing(&self.core, name, self.now);
         Arrival { standing, is_own_child: false }
     }
 
-    /// Makes a session's connection to a server.
-    pub(super) fn take_in(&mut self, session: &str, server: usize) {
-        if let Some(line) = self.clients.get(session).map(|it| it.lines[server]) {
-            self.begin(line, Errand::Connect, Purpose::Open);
-        }
+    /// Makes a session's connection to a server, or to one of a group.
+    pub(super) fn take_in(&mut self, session: &str, group: usize) {
+        self.begin(session, group, Errand::Connect, Purpose::Open);
     }
 
     /// The tools that a session sees, after waiting for its servers as long as it may.
@@ -60,7 +61,7 @@ impl Stage<'_> {
     fn waits_until(&self, session: &str) -> Option<Now> {
         let client = self.clients.get(session)?;
         let until = |server| client.session.may_wait(self.now, server, self.known(server));
-        (0..self.servers.len()).filter_map(until).max()
+        (0..self.groups.len()).filter_map(until).max()
     }
 
     /// The tools a session sees that share a word with a query, ranked by the index that serves
@@ -70,7 +71,8 @@ impl Stage<'_> {
         self.list(session);
         let tools = self.catalogue.tools();
         let read = |tool: &Offered| {
-            let server = self.servers.get(tool.server).map(|it| it.name()).unwrap_or_default();
+            let server =
+                self.groups.get(tool.server).map(|it| Arc::clone(&it.name)).unwrap_or_default();
             Document::of(tool, &server, "")
         };
         let index = Index::build(tools.iter().map(read).collect());
@@ -101,8 +103,8 @@ impl Stage<'_> {
             client.session.look(now);
         }
         if self.scenario.visibility == Visibility::Live {
-            for server in 0..self.servers.len() {
-                self.follow(session, server);
+            for group in 0..self.groups.len() {
+                self.follow(session, group);
             }
         }
     }
@@ -123,7 +125,7 @@ impl Stage<'_> {
                 Seat::Joined => is_live,
                 Seat::Connecting | Seat::Excluded(_) => false,
             };
-            (0..client.lines.len()).filter(follows).map(move |server| (name.clone(), server))
+            (0..client.stays.len()).filter(follows).map(move |server| (name.clone(), server))
         });
         for (session, server) in places.collect::<Vec<_>>() {
             self.follow(&session, server);
