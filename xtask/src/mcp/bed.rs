@@ -111,7 +111,7 @@ impl Bed {
 }
 
 /// An empty folder.
-fn fresh(folder: &Path) -> anyhow::Result<()> {
+pub(super) fn fresh(folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)
             .with_context(|| format!("cannot empty `{}`", folder.display()))?;
@@ -120,7 +120,7 @@ fn fresh(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// A repository with one commit.
-fn commit(folder: &Path) -> anyhow::Result<()> {
+pub(super) fn commit(folder: &Path) -> anyhow::Result<()> {
     const NOBODY: [&str; 4] = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.com"];
     let help = "install git";
     quietly(Command::new("git").args(["init", "-q"]).arg(folder), help)?;
@@ -132,7 +132,7 @@ fn commit(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// A port that nobody listens on.
-fn free_port() -> anyhow::Result<u16> {
+pub(super) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no port is free")?;
     Ok(listener.local_addr().context("a listener has no address")?.port())
 }
