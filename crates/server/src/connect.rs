@@ -20,7 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_config::{secret::Environment, source::Source};
+use tidegate_config::{
+    file::{McpFile, SeenServer},
+    secret::Environment,
+    source::Source,
+};
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
     catalogue::Catalogue,
@@ -200,9 +204,10 @@ pub fn tools(
         }
     }
     visits.sort_by_key(|(place, _)| *place);
+    let (seen, listings) = as_seen(mcp, &listings);
     let catalogue = Catalogue::new(&naming(mcp), &listings);
     let document = |tool: &tidegate_mcp::catalogue::Offered| {
-        let (server, _) = mcp.servers.get_index(tool.server)?;
+        let server = seen.get(tool.server)?.name;
         let words = listings.get(tool.server)?.as_ref()?.info.instructions.clone();
         Some(Document::of(tool, server, &words.unwrap_or_default()))
     };
@@ -403,6 +408,7 @@ fn summed_up(live: &Live, found: Vec<Visited>) -> Connected {
     servers.sort_by_key(|(place, _)| *place);
     connected.providers = providers.into_iter().map(|(_, visit)| visit).collect();
     connected.servers = servers.into_iter().map(|(_, visit)| visit).collect();
+    let (seen, listings) = as_seen(mcp, &listings);
     let catalogue = Catalogue::new(&naming(mcp), &listings);
     connected.conflicts = catalogue
         .conflicts()
@@ -419,12 +425,24 @@ fn summed_up(live: &Live, found: Vec<Visited>) -> Connected {
     for kind in Kind::ALL {
         let flagged = catalogue.offers(kind).iter().filter(|it| it.has_hidden_text);
         connected.hidden.extend(flagged.filter_map(|it| {
-            let (server, _) = mcp.servers.get_index(it.server)?;
+            let server = seen.get(it.server)?.name.to_owned();
             let (kind, name) = (kind.to_string(), shown(&it.name));
-            Some(Hidden { kind, name, server: server.clone() })
+            Some(Hidden { kind, name, server })
         }));
     }
     connected
+}
+
+/// What clients see of the servers, and what each of that offers: a group what the first of its
+/// members does that answered.
+fn as_seen<'a>(
+    mcp: &'a McpFile,
+    listings: &[Option<Arc<Listing>>],
+) -> (Vec<SeenServer<'a>>, Vec<Option<Arc<Listing>>>) {
+    let seen = mcp.seen();
+    let listing = |server: &&str| listings.get(mcp.servers.get_index_of(*server)?)?.clone();
+    let listings = seen.iter().map(|it| it.members.iter().find_map(listing)).collect();
+    (seen, listings)
 }
 
 /// A server's words, fit to be shown.

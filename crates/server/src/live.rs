@@ -107,15 +107,23 @@ fn direct(target: &str) -> String {
     format!("direct\n{target}")
 }
 
-/// Every MCP server has a route of its own, so that a call walks the same plan as a request.
+/// Every MCP server has a route of its own, and so has every group of them, so that a call walks
+/// the same plan as a request.
 fn add_server_routes(config: &mut Config) {
     let Config { file, settings, .. } = config;
-    for name in file.mcp.servers.keys() {
-        let id = health::backend_id(name);
-        if let Some(index) = settings.backends.iter().position(|it| it.id == id) {
-            settings.routes.push(health::route(name, &[index]));
-        }
-    }
+    let place = |server: &str| {
+        let id = health::backend_id(server);
+        settings.backends.iter().position(|it| it.id == id)
+    };
+    let alone = file.mcp.servers.keys().map(|name| (&**name, vec![&**name]));
+    let groups = file.mcp.seen().into_iter().filter(|it| it.members != [it.name]);
+    let groups = groups.map(|it| (it.name, it.members));
+    let routes = alone.chain(groups).filter_map(|(name, members)| {
+        let places: Vec<usize> = members.into_iter().filter_map(place).collect();
+        (!places.is_empty()).then(|| health::route(name, &places))
+    });
+    let routes: Vec<RouteSettings> = routes.collect();
+    settings.routes.extend(routes);
 }
 
 /// `provider/model` works for every configured provider: a route of one candidate for every target

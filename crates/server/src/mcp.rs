@@ -16,8 +16,9 @@
 //! - `link`: a kept connection at work; `conversation`: requests and answers over it; `hearing`:
 //!   what a server says of its own accord; `hello`: how the gateway introduces itself.
 //! - `transport`: what a way to a server looks like; `http`, `sse`, `stdio`; `carrier`: any.
-//! - `server`: one configured server; `shelf`: what it offers; `keeper`: the gateway's own eye on
-//!   it; `keep`: a client's idle connection; `fakes`: servers inside the process.
+//! - `group`: what clients see as one server; `server`: one configured server; `shelf`: what it
+//!   offers; `keeper`: the gateway's own eye on it; `keep`: a client's idle connection; `fakes`:
+//!   servers inside the process.
 //! - [`guest`]: the other side, a client of a gateway's; [`bridge`]: the same for a client that
 //!   speaks over pipes; `visit`: one look at one server.
 //!
@@ -32,6 +33,7 @@ mod door;
 mod fakes;
 mod front;
 mod ground;
+mod group;
 pub mod guest;
 mod hearing;
 mod hello;

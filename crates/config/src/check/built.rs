@@ -13,8 +13,6 @@ impl Check<'_> {
         for key in NOT_BUILT {
             self.not_built(&KeyPath::from(key));
         }
-        let mcp = KeyPath::from("mcp");
-        self.not_built(&mcp.key("replicas"));
         let providers = KeyPath::from("providers");
         for (name, provider) in &self.file.providers {
             let path = providers.key(name);

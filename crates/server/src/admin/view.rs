@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{plan::Ask, route::Needs, time::Now};
+use tidegate_mcp::health;
 
 use super::{Answer, error};
 use crate::{
@@ -23,7 +24,7 @@ tidegate
 The dashboard is not built yet. What there is:
   GET  /metrics          Prometheus metrics
   GET  /api/snapshot     the state of everything, as JSON
-  POST /api/explain      {\"model\": \"...\"}: where a request would go, and why
+  POST /api/explain      {\"model\": \"...\"} or {\"server\": \"...\"}: where a request would go
   POST /api/reload       read the config file again (needs the admin token)
 ";
 
@@ -55,6 +56,8 @@ pub(super) fn snapshot(live: &Live, clock: &Clock) -> Answer {
 #[serde(default, deny_unknown_fields)]
 struct Question {
     model: Option<String>,
+    /// An MCP server, or a group of them, in place of a model.
+    server: Option<String>,
     session: String,
     caller: String,
     tools: bool,
@@ -70,6 +73,9 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
         Ok(question) => question,
         Err(answer) => return answer,
     };
+    if let Some(server) = &question.server {
+        return explain_server(live, clock, server);
+    }
     let way = match live.way(question.model.as_deref()) {
         Ok(way) => way,
         Err(missing) => return error(StatusCode::NOT_FOUND, &missing.to_string()),
@@ -90,6 +96,21 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
         "model": question.model,
         "route": way.label,
         "asked_model": way.model,
+        "explanation": serde_json::to_value(&explanation).unwrap_or_default(),
+    });
+    add_wall_times(&mut shown, clock);
+    (StatusCode::OK, shown)
+}
+
+/// Which server a new session's call would go to, and why.
+fn explain_server(live: &Live, clock: &Clock, server: &str) -> Answer {
+    let Some(route) = live.core.route(&health::route_name(server)) else {
+        let message = format!("no MCP server, and no group of them, is named `{server}`");
+        return error(StatusCode::NOT_FOUND, &message);
+    };
+    let explanation = live.core.explain(route, clock.now(), &Ask::default(), rng::draw());
+    let mut shown = json!({
+        "server": server,
         "explanation": serde_json::to_value(&explanation).unwrap_or_default(),
     });
     add_wall_times(&mut shown, clock);

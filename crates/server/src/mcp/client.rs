@@ -4,9 +4,10 @@
 //! - A session never ends because of a server.
 //! - Bounded: calls at once and questions at once.
 //!
-//! `joining` has how servers join, `questions` what they ask, `listens` what a client without a
-//! session wants to hear. Such a client is one of these as well: it stands for all requests of one
-//! caller that introduce themselves alike, and goes when there were none for a while.
+//! `joining` has how servers join, `replicas` how one of several equivalent ones is used,
+//! `questions` what they ask, `listens` what a client without a session wants to hear. Such a
+//! client is one of these as well: it stands for all requests of one caller that introduce
+//! themselves alike, and goes when there were none for a while.
 //!
 //! Left to others: which servers are seen (`tidegate_mcp::session`), the way of a call (`relay`),
 //! when a session is reaped (`hub`).
@@ -14,6 +15,7 @@
 mod joining;
 pub(crate) mod listens;
 mod questions;
+mod replicas;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +37,7 @@ use self::{listens::Listens, questions::Question};
 use super::{
     front::parked::ParkingLot,
     ground::Ground,
+    group::Group,
     hello::Hello,
     link::{Link, Owner},
     server::Server,
@@ -86,10 +89,28 @@ pub(crate) struct Client {
     this: Weak<Client>,
 }
 
-#[derive(Clone)]
+/// What this client has of one server, or group of servers.
 struct Place {
-    server: Rc<Server>,
-    link: Option<Rc<Link>>,
+    group: Group,
+    /// Its links to the members, in their order.
+    links: Vec<Option<Rc<Link>>>,
+    /// The member of a group that holds its state.
+    stays: Option<Arc<str>>,
+}
+
+impl Place {
+    fn new(group: &Group) -> Self {
+        let links = vec![None; group.servers.len()];
+        Self { group: group.clone(), links, stays: None }
+    }
+
+    fn position(&self, server: &Server) -> Option<usize> {
+        self.group.servers.iter().position(|it| std::ptr::eq(&**it, server))
+    }
+
+    fn link_to(&self, server: &Server) -> Option<Rc<Link>> {
+        self.links.get(self.position(server)?)?.clone()
+    }
 }
 
 /// What a session is opened with.
@@ -104,13 +125,13 @@ pub(crate) struct Opening {
 
 impl Client {
     /// Opens a session: every server that is not known to be bad is connected to.
-    pub(crate) fn open(ground: &Rc<Ground>, opening: Opening, servers: &[Rc<Server>]) -> Rc<Self> {
+    pub(crate) fn open(ground: &Rc<Ground>, opening: Opening, groups: &[Group]) -> Rc<Self> {
         let Opening { id, caller, version, hello, visibility, waits } = opening;
         let live = ground.live();
         let now = ground.now();
         let arrivals: Vec<Arrival> =
-            servers.iter().map(|server| arrival(&live.core, server, &caller, now)).collect();
-        let places = servers.iter().map(|it| Place { server: Rc::clone(it), link: None }).collect();
+            groups.iter().map(|group| arrival(&live.core, group, &caller, now)).collect();
+        let places = groups.iter().map(Place::new).collect();
         let client = Rc::new_cyclic(|this| Self {
             id,
             caller,
@@ -183,22 +204,22 @@ impl Client {
     /// Whether this client may know of a server at all.
     pub(crate) fn may_use(&self, place: usize) -> bool {
         let places = self.places.borrow();
-        places.get(place).is_some_and(|it| self.caller.may_use_server(&it.server.name))
+        places.get(place).is_some_and(|it| self.caller.may_use_server(&it.group.name))
     }
 
-    /// The server at a place.
-    pub(crate) fn server(&self, place: usize) -> Option<Rc<Server>> {
-        self.places.borrow().get(place).map(|it| Rc::clone(&it.server))
+    /// The server, or group of servers, at a place.
+    pub(crate) fn group(&self, place: usize) -> Option<Group> {
+        self.places.borrow().get(place).map(|it| it.group.clone())
     }
 
-    /// The link to the server at a place.
-    pub(crate) fn link(&self, place: usize) -> Option<Rc<Link>> {
-        self.places.borrow().get(place).and_then(|it| it.link.clone())
+    /// The link to a server.
+    pub(crate) fn link_to(&self, server: &Server) -> Option<Rc<Link>> {
+        self.places.borrow().iter().find_map(|it| it.link_to(server))
     }
 
-    /// Where a server stands in this client's config.
+    /// Where a server, or its group, stands in this client's config.
     pub(crate) fn place_of(&self, server: &Server) -> Option<usize> {
-        self.places.borrow().iter().position(|it| std::ptr::eq(&*it.server, server))
+        self.places.borrow().iter().position(|it| it.position(server).is_some())
     }
 
     /// Whether this client subscribed to a resource of a shared server.
@@ -222,8 +243,10 @@ impl Client {
     /// All links, with their places.
     pub(crate) fn links(&self) -> Vec<(usize, Rc<Link>)> {
         let places = self.places.borrow();
-        let links = places.iter().enumerate();
-        links.filter_map(|(at, place)| Some((at, Rc::clone(place.link.as_ref()?)))).collect()
+        let links = places.iter().enumerate().flat_map(|(at, place)| {
+            place.links.iter().flatten().map(move |link| (at, Rc::clone(link)))
+        });
+        links.collect()
     }
 
     /// Everything that all servers offer a client like this one.
@@ -311,7 +334,7 @@ impl Client {
         self.streams.close();
         self.questions.borrow_mut().clear();
         self.turned.notify_waiters();
-        let links = self.places.take().into_iter().filter_map(|place| place.link);
+        let links = self.places.take().into_iter().flat_map(|place| place.links).flatten();
         let own: Vec<_> = links.filter(|it| matches!(it.owner, Owner::Client(_))).collect();
         own.iter().for_each(|link| link.stop());
         own
@@ -330,27 +353,21 @@ impl Drop for Visit {
 }
 
 /// Closes a client's own link. The gateway's goes on.
-fn close_link(place: &Place) {
-    let Some(link) = place.link.clone() else { return };
+fn close_link(link: Rc<Link>) {
     if matches!(link.owner, Owner::Client(_)) {
         link.stop();
         task::spawn("mcp farewell", async move { link.close().await });
     }
 }
 
-fn arrival(
-    core: &tidegate_core::core::Core,
-    server: &Server,
-    caller: &Caller,
-    now: Now,
-) -> Arrival {
-    let is_open = server.is_usable() && caller.may_use_server(&server.name);
+fn arrival(core: &tidegate_core::core::Core, group: &Group, caller: &Caller, now: Now) -> Arrival {
+    let is_open = group.is_usable() && caller.may_use_server(&group.name);
     let standing = if is_open {
-        health::standing(core, &server.name, now)
+        health::standing(core, &group.name, now)
     } else {
         health::Standing::Unhealthy(tidegate_mcp::cause::Cause::SwitchedOff, None)
     };
-    Arrival { standing, is_own_child: server.is_own_child() }
+    Arrival { standing, is_own_child: group.is_own_child() }
 }
 
 /// The id of the request that a cancellation is about.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::value::RawValue;
-use tidegate_config::file::{self, McpFile};
+use tidegate_config::file::{self, McpFile, SeenServer};
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
     catalogue::{CAPABILITIES, Catalogue},
@@ -32,6 +32,7 @@ use super::{
     client::{Client, Opening},
     door::{Answer, refusal},
     ground::Ground,
+    group::Group,
     hello::{Hello, Profile, own_info},
     keeper,
     link::{Link, Owner},
@@ -117,9 +118,9 @@ impl Hub {
         *self.servers.borrow_mut() = servers;
         *self.followed.borrow_mut() = Some(live);
         self.catalogues.borrow_mut().clear();
-        let now_servers = self.servers();
+        let groups = self.groups();
         for client in self.clients() {
-            client.reload(&now_servers);
+            client.reload(&groups);
         }
         for gone in before.into_iter().flatten() {
             for link in gone.server.take_links() {
@@ -132,6 +133,18 @@ impl Hub {
     /// The servers, in the order of the config.
     pub(crate) fn servers(&self) -> Vec<Rc<Server>> {
         self.servers.borrow().iter().map(|it| Rc::clone(&it.server)).collect()
+    }
+
+    /// What clients see of the servers, in the order of the config.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let Some(live) = self.followed.borrow().clone() else { return Vec::new() };
+        let servers = self.servers();
+        let server = |name: &&str| servers.iter().find(|it| *it.name == **name).map(Rc::clone);
+        let group = |seen: SeenServer<'_>| Group {
+            name: seen.name.into(),
+            servers: seen.members.iter().filter_map(server).collect(),
+        };
+        live.file.mcp.seen().into_iter().map(group).collect()
     }
 
     /// All clients, with a session or without.
@@ -180,7 +193,7 @@ impl Hub {
             visibility: visibility(mcp),
             waits: waits(mcp),
         };
-        let client = Client::open(&self.ground, opening, &self.servers());
+        let client = Client::open(&self.ground, opening, &self.groups());
         let result = greeting(&client, &self.catalogue(&client.hello));
         self.clients.borrow_mut().insert(session_id.clone(), client);
         self.count();
@@ -220,7 +233,7 @@ impl Hub {
             visibility: Visibility::Request,
             waits: waits(mcp),
         };
-        let client = Client::open(&self.ground, opening, &self.servers());
+        let client = Client::open(&self.ground, opening, &self.groups());
         self.stand_ins.borrow_mut().insert(key, Rc::clone(&client));
         Ok(client)
     }
@@ -258,8 +271,8 @@ impl Hub {
             return Rc::clone(known);
         }
         let live = self.ground.live();
-        let listing = |server: &Rc<Server>| server.shelf.listing(server.profile_for(hello));
-        let listings: Vec<Option<Arc<Listing>>> = self.servers().iter().map(listing).collect();
+        let listing = |group: &Group| group.listing(hello);
+        let listings: Vec<Option<Arc<Listing>>> = self.groups().iter().map(listing).collect();
         let catalogue = Rc::new(Catalogue::new(&naming(&live.file.mcp), &listings));
         self.catalogues.borrow_mut().insert(hello.profile, Rc::clone(&catalogue));
         catalogue
@@ -392,8 +405,11 @@ fn waits(mcp: &McpFile) -> Waits {
 /// How the tools of a config are named.
 pub(crate) fn naming(mcp: &McpFile) -> NamingSettings {
     let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
-    let servers = mcp.servers.iter().map(|(name, file)| ServerNames {
-        name: name.clone(),
+    // A group's tools are those of its first member.
+    let seen = mcp.seen().into_iter();
+    let seen = seen.filter_map(|it| Some((it.name, mcp.servers.get(*it.members.first()?)?)));
+    let servers = seen.map(|(name, file)| ServerNames {
+        name: name.to_owned(),
         include: file.include.as_deref().map(globs),
         exclude: globs(&file.exclude),
         rename: file.rename.iter().map(|(from, to)| (from.clone(), to.clone())).collect(),

@@ -122,7 +122,7 @@ fn link_to_probe(server: &Rc<Server>, ground: &Rc<Ground>) -> Option<Rc<Link>> {
         return server.home.borrow().clone();
     }
     let clients = ground.hub()?.clients();
-    let links = clients.iter().filter_map(|it| it.link(it.place_of(server)?));
+    let links = clients.iter().filter_map(|it| it.link_to(server));
     links.into_iter().find(|link| link.conversation().is_some())
 }
 

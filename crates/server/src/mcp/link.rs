@@ -1,7 +1,8 @@
 //! A kept connection to one server, at work: connects, converses, carries calls.
 //!
 //! `making` has how a connection is made, in whichever era the server speaks; `listening` what a
-//! server without sessions is asked to tell of its own accord.
+//! server without sessions is asked to tell of its own accord; `legs` what is different in a group
+//! of equivalent servers.
 //!
 //! The machines decide ([`tidegate_mcp::link`], [`tidegate_mcp::call`]); here their words become
 //! sockets and timers.
@@ -15,6 +16,7 @@
 //!   permit of the core's only when its turn has come.
 
 mod freshness;
+mod legs;
 mod listening;
 mod making;
 
@@ -111,6 +113,15 @@ pub(crate) enum Answered {
     Unavailable(Unavailable),
 }
 
+/// How an attempt at a server went.
+#[expect(clippy::large_enum_variant, reason = "made and taken apart at once, once per attempt")]
+pub(super) enum Carried {
+    /// It is over; the server's answer, if there was one.
+    Ended(Call, End, Option<Result<Bytes, Bytes>>),
+    /// What the client hears is known, and nobody else may be asked.
+    Known(Unavailable),
+}
+
 impl Link {
     /// A link that speaks what its client speaks if the server does, and else the other era. The
     /// gateway's own asks over HTTP for the stateless one first: a server of either era can refuse
@@ -174,8 +185,21 @@ impl Link {
             return self.told(Answered::Unavailable(self.unavailable(Cause::Busy)));
         };
         let mut call = Call::new(&self.server.name, ask.errand, began, limit);
+        let next = self.begin(&mut call);
+        match self.carry(call, next, &ask, until).await {
+            Carried::Ended(_, End::Answered, Some(reply)) => self.told(Answered::Reply(reply)),
+            Carried::Ended(_, End::Unavailable(unavailable), _) | Carried::Known(unavailable) => {
+                self.told(Answered::Unavailable(unavailable))
+            }
+            Carried::Ended(..) => {
+                self.told(Answered::Unavailable(self.unavailable(Cause::Closing)))
+            }
+        }
+    }
+
+    /// Does what the machine of a call says, up to its end.
+    async fn carry(&self, mut call: Call, mut next: Do, ask: &Ask, until: Instant) -> Carried {
         let mut reply = None;
-        let mut next = self.begin(&mut call);
         let end = loop {
             next = match next {
                 Do::Connect(generation) => {
@@ -184,7 +208,7 @@ impl Link {
                 }
                 Do::Wait(generation) => self.after_connect(&mut call, generation, until).await,
                 Do::Send(generation) => {
-                    let (then, answer) = self.send(&mut call, generation, &ask).await;
+                    let (then, answer) = self.send(&mut call, generation, ask).await;
                     reply = answer;
                     then
                 }
@@ -195,33 +219,34 @@ impl Link {
             if let Some(known) = call.verdict() {
                 // The client need not wait until it is known whether the server is to blame.
                 self.find_out(call, next, until);
-                return self.told(Answered::Unavailable(known));
+                return Carried::Known(known);
             }
         };
-        match (end, reply) {
-            (End::Answered, Some(reply)) => self.told(Answered::Reply(reply)),
-            (End::Unavailable(unavailable), _) => self.told(Answered::Unavailable(unavailable)),
-            (End::Answered | End::Connected, _) => {
-                self.told(Answered::Unavailable(self.unavailable(Cause::Closing)))
-            }
-        }
+        Carried::Ended(call, end, reply)
     }
 
     /// Sees to it that the connection is there, as a call would: with a permit, once.
     pub(crate) async fn bring_up(&self, within: Millis) -> Result<(), Unavailable> {
         let until = Instant::now() + Duration::from_millis(within.0);
         let mut call = Call::new(&self.server.name, Errand::Connect, self.ground.now(), within);
-        let mut next = self.begin(&mut call);
+        let next = self.begin(&mut call);
+        match self.brought(&mut call, next, until).await {
+            End::Answered | End::Connected => Ok(()),
+            End::Unavailable(unavailable) => Err(unavailable),
+        }
+    }
+
+    async fn brought(&self, call: &mut Call, mut next: Do, until: Instant) -> End {
         loop {
             next = match next {
                 Do::Connect(generation) => {
                     self.connect(generation);
-                    self.after_connect(&mut call, generation, until).await
+                    self.after_connect(call, generation, until).await
                 }
-                Do::Wait(generation) => self.after_connect(&mut call, generation, until).await,
-                Do::Send(_) | Do::End(End::Answered | End::Connected) => return Ok(()),
-                Do::End(End::Unavailable(unavailable)) => return Err(unavailable),
-                Do::Nothing => return Err(self.unavailable(Cause::Closing)),
+                Do::Wait(generation) => self.after_connect(call, generation, until).await,
+                Do::Send(_) => return End::Connected,
+                Do::End(end) => return end,
+                Do::Nothing => return End::Unavailable(self.unavailable(Cause::Closing)),
             };
         }
     }
@@ -464,15 +489,20 @@ impl Link {
     /// Counts how a call ended.
     fn told(&self, answered: Answered) -> Answered {
         let outcome = match &answered {
-            Answered::Reply(Ok(_)) => "success",
-            Answered::Reply(Err(error)) => match meaning_of(error) {
-                Meaning::Ended(kind) => kind.word(),
-                Meaning::SessionLost => "transport",
-            },
+            Answered::Reply(reply) => outcome_of(reply),
             Answered::Unavailable(unavailable) => unavailable.code.word(),
         };
         self.ground.gateway().metrics.mcp_call(&self.server.name, outcome);
         answered
+    }
+}
+
+/// The word for an answer in metrics.
+fn outcome_of(reply: &Result<Bytes, Bytes>) -> &'static str {
+    let Err(error) = reply else { return "success" };
+    match meaning_of(error) {
+        Meaning::Ended(kind) => kind.word(),
+        Meaning::SessionLost => "transport",
     }
 }
 

@@ -7,14 +7,17 @@
 //! - What a server answers goes back as it came, but for what only one of two eras knows.
 //! - A tool's failure is a tool's result; everything else is an error of the protocol.
 //!
-//! `bridge` has what it takes when client and server speak different eras.
+//! `bridge` has what it takes when client and server speak different eras, `replicas` what it takes
+//! to have one of several equivalent servers answer.
 
 mod bridge;
+mod replicas;
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_mcp::{
     call::{Code, Errand, Unavailable},
@@ -27,6 +30,7 @@ use tidegate_mcp::{
 
 use super::{
     client::Client,
+    group::Group,
     link::{Answered, Ask, Link},
     party::{Desk, Party},
     search::{self, Taken},
@@ -84,7 +88,8 @@ pub(crate) type Made = Result<String, String>;
 
 /// Where a request goes, with params as its server knows them.
 struct Way {
-    place: usize,
+    /// A reload may move it, so it is not known by its place.
+    group: Group,
     params: Box<RawValue>,
     errand: Errand,
     progress: Option<Box<RawValue>>,
@@ -123,17 +128,13 @@ pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) 
 }
 
 async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way) -> Made {
-    let link = match client.enter(way.place).await {
-        Entry::Go => client.link(way.place).ok_or(Cause::Closing),
+    let entered = match client.enter(&way.group).await {
+        Entry::Go => Ok(()),
         Entry::Refused(cause) => Err(cause),
         Entry::Wait(_) => Err(Cause::Busy),
     };
-    let answered = match link {
-        Ok(link) => {
-            note_subscription(client, &link, what, &way.params);
-            if link.is_stateless() && matches!(what, Relayed::Subscribe | Relayed::Unsubscribe) {
-                return Ok("{}".to_owned());
-            }
+    let answered = match entered {
+        Ok(()) => {
             asked.desk.set_progress(way.progress);
             let party = Rc::new(Party {
                 client: Rc::downgrade(client),
@@ -151,9 +152,9 @@ async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way)
                 errand: way.errand,
                 party: Some(party),
             };
-            bridge::ask(client, &link, ask).await
+            asked_of(client, &way.group, what, ask).await
         }
-        Err(cause) => Answered::Unavailable(unavailable(client, way.place, cause)),
+        Err(cause) => Answered::Unavailable(unavailable(&way.group, cause)),
     };
     match answered {
         // It was a part of a message that has been read.
@@ -161,6 +162,29 @@ async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way)
         Answered::Reply(Err(part)) => Err(String::from_utf8_lossy(&part).into_owned()),
         Answered::Unavailable(unavailable) => failed(way.tool.as_deref(), &unavailable),
     }
+}
+
+/// Has a request answered by a server, or by one of a group.
+async fn asked_of(client: &Rc<Client>, group: &Group, what: Relayed, ask: Ask) -> Answered {
+    let Some(server) = group.alone() else {
+        return replicas::ask(client, group, what, ask).await;
+    };
+    let Some(link) = client.link_to(server) else {
+        return Answered::Unavailable(unavailable(group, Cause::Closing));
+    };
+    match prepared(client, &link, what, &ask) {
+        Some(answered) => answered,
+        None => bridge::ask(client, &link, ask).await,
+    }
+}
+
+/// What a link must know before a request goes over it; the answer, if the server is not asked.
+fn prepared(client: &Client, link: &Link, what: Relayed, ask: &Ask) -> Option<Answered> {
+    if let Some(params) = &ask.params {
+        note_subscription(client, link, what, params);
+    }
+    let is_noted = matches!(what, Relayed::Subscribe | Relayed::Unsubscribe);
+    (link.is_stateless() && is_noted).then(|| Answered::Reply(Ok(Bytes::from_static(b"{}"))))
 }
 
 fn failed(tool: Option<&str>, unavailable: &Unavailable) -> Made {
@@ -173,8 +197,8 @@ fn failed(tool: Option<&str>, unavailable: &Unavailable) -> Made {
     })
 }
 
-fn unavailable(client: &Client, place: usize, cause: Cause) -> Unavailable {
-    let server = client.server(place).map(|server| server.name.to_string()).unwrap_or_default();
+fn unavailable(group: &Group, cause: Cause) -> Unavailable {
+    let server = group.name.to_string();
     Unavailable { server, cause, retry_after: None, code: Code::BackendUnavailable }
 }
 
@@ -210,7 +234,9 @@ fn way_of(
     let progress = params.progress_token();
     let params = RawValue::from_string(params.to_json());
     let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
-    Ok(Way { place, params, errand, progress, tool: described, mirrored })
+    let gone = || (INVALID_PARAMS, "its server has just been taken away".to_owned());
+    let group = client.group(place).ok_or_else(gone)?;
+    Ok(Way { group, params, errand, progress, tool: described, mirrored })
 }
 
 /// The headers that repeat a call's arguments, and those of the client's that are not understood.
@@ -263,7 +289,8 @@ fn place_of_uri(client: &Client, uri: &str) -> Option<usize> {
             client.sees(*place) && link.info().is_some_and(|info| info.can("resources"))
         });
         let first = able.next()?.0;
-        able.next().is_none().then_some(first)
+        // Members of one group are one place.
+        able.all(|(place, _)| *place == first).then_some(first)
     })
 }
 
@@ -326,8 +353,8 @@ pub(crate) async fn subscribe(client: &Rc<Client>, uri: &str, is_wanted: bool) {
 }
 
 fn longest_start(client: &Client) -> Duration {
-    let places = (0..).map_while(|place| client.server(place));
-    let longest = places.map(|server| server.initialize_within().0).max();
+    let places = (0..).map_while(|place| client.group(place));
+    let longest = places.map(|group| group.initialize_within().0).max();
     Duration::from_millis(longest.unwrap_or_default())
 }
 

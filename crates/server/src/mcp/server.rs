@@ -244,13 +244,6 @@ impl Server {
         opened.map(|(transport, events)| (Carrier::Sse(transport), events))
     }
 
-    /// What it says about itself to such a client; nothing before it was reached.
-    pub(crate) fn words(&self, hello: &Hello) -> Arc<str> {
-        let listing = self.shelf.listing(self.profile_for(hello));
-        let words = listing.and_then(|it| it.info.instructions.clone());
-        words.unwrap_or_default().into()
-    }
-
     /// How long `initialize` may take. A program may have to be fetched before it starts.
     pub(crate) fn initialize_within(&self) -> Millis {
         match self.way {

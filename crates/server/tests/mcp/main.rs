@@ -21,6 +21,7 @@ mod life;
 mod lost;
 mod questions;
 mod relay;
+mod replicas;
 mod search;
 mod streams;
 mod visitor;

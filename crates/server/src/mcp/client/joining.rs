@@ -18,6 +18,7 @@ use tidegate_mcp::{
 use super::{Client, Place, arrival, close_link};
 use crate::{
     mcp::{
+        group::Group,
         link::{Link, Owner},
         server::Server,
     },
@@ -33,11 +34,13 @@ fn is_full(brought: &Result<(), Unavailable>) -> bool {
 
 impl Client {
     /// Whether a call may go to a server; waits for one that is still connecting.
-    pub(crate) async fn enter(&self, place: usize) -> Entry {
+    pub(crate) async fn enter(&self, group: &Group) -> Entry {
         let began = self.ground.now();
         loop {
             let mut turned = std::pin::pin!(self.turned.notified());
             turned.as_mut().enable();
+            let place = group.servers.iter().find_map(|server| self.place_of(server));
+            let Some(place) = place else { return Entry::Refused(Cause::Closing) };
             self.follow(place);
             let now = self.ground.now();
             let entry = self.session.borrow().entry(now, began, place, self.known(place));
@@ -80,7 +83,7 @@ impl Client {
                 turned.as_mut().enable();
                 let connecting: Vec<usize> = self.session.borrow().connecting().collect();
                 let is_awaited = |place: &usize| {
-                    self.server(*place).is_some_and(|server| server.is_own_child())
+                    self.group(*place).is_some_and(|group| group.is_own_child())
                         && !self.known(*place).has_catalogue
                 };
                 if !connecting.iter().any(is_awaited) {
@@ -94,13 +97,13 @@ impl Client {
 
     /// A look at a server's health: it may join, or with `visibility: live` come and go.
     pub(crate) fn follow(&self, place: usize) {
-        let Some(server) = self.server(place) else { return };
-        if !server.is_usable() || !self.may_use(place) || self.is_over() {
+        let Some(group) = self.group(place) else { return };
+        if !group.is_usable() || !self.may_use(place) || self.is_over() {
             return;
         }
         let live = self.ground.live();
         let now = self.ground.now();
-        let standing = health::standing(&live.core, &server.name, now);
+        let standing = health::standing(&live.core, &group.name, now);
         let news = self.session.borrow_mut().follow(now, place, standing);
         match news {
             News::Connect => self.connect(place),
@@ -110,24 +113,31 @@ impl Client {
     }
 
     /// The config changed.
-    pub(crate) fn reload(&self, servers: &[Rc<Server>]) {
+    pub(crate) fn reload(&self, groups: &[Group]) {
         let live = self.ground.live();
         let now = self.ground.now();
         let before = self.places.take();
         let mut carried = Vec::new();
         let mut places = Vec::new();
-        for server in servers {
-            let kept = before.iter().position(|it| Rc::ptr_eq(&it.server, server));
-            let link = kept.and_then(|at| before[at].link.clone());
-            places.push(Place { server: Rc::clone(server), link });
+        for group in groups {
+            // It is the same as long as one of its servers is.
+            let stays = |it: &Place| group.servers.iter().any(|one| it.position(one).is_some());
+            let kept = before.iter().position(|it| it.group.name == group.name && stays(it));
+            let link = |server: &Rc<Server>| before.iter().find_map(|it| it.link_to(server));
+            let stays = kept.and_then(|at| before[at].stays.clone());
+            let stays = stays.filter(|name| group.member(name).is_some());
+            let links = group.servers.iter().map(link).collect();
+            places.push(Place { group: group.clone(), links, stays });
             carried.push(match kept {
                 Some(at) => Carried::Kept(at),
-                None => Carried::Added(arrival(&live.core, server, &self.caller, now)),
+                None => Carried::Added(arrival(&live.core, group, &self.caller, now)),
             });
         }
-        let is_kept = |it: &Place| servers.iter().any(|server| Rc::ptr_eq(&it.server, server));
-        for gone in before.into_iter().filter(|it| !is_kept(it)) {
-            close_link(&gone);
+        for link in before.into_iter().flat_map(|it| it.links).flatten() {
+            let is_kept = |it: &Place| it.position(&link.server).is_some();
+            if !places.iter().any(is_kept) {
+                close_link(link);
+            }
         }
         *self.places.borrow_mut() = places;
         let news = self.session.borrow_mut().reload(now, &carried);
@@ -145,7 +155,8 @@ impl Client {
     /// Makes this client's connection to a server, and lets the server join when it is there and
     /// its lists are known.
     pub(super) fn connect(&self, place: usize) {
-        let Some(server) = self.server(place) else { return };
+        let Some(group) = self.group(place) else { return };
+        let Some(server) = group.alone().map(Rc::clone) else { return self.connect_one(group) };
         let this = Weak::clone(&self.this);
         let limit = server.initialize_within();
         // A link that is there at once remembers what the client says before it is made.
@@ -174,29 +185,34 @@ impl Client {
             }
             server.contact.set(if brought.is_ok() { Contact::Reached } else { Contact::Failed });
             let Some(client) = this.upgrade() else { return };
-            // A reload may have moved it.
-            let at = client.places.borrow().iter().position(|it| Rc::ptr_eq(&it.server, &server));
-            let Some(at) = at else { return };
-            let now = client.ground.now();
-            let news = match brought {
-                Ok(()) => {
-                    link.keep_alive();
-                    client.session.borrow_mut().connected(now, at)
-                }
-                Err(it) => client.session.borrow_mut().connect_failed(now, at, it.cause),
-            };
-            if news == News::Changed {
-                client.tell_changes();
+            if brought.is_ok() {
+                link.keep_alive();
             }
-            client.turned.notify_waiters();
+            client.joined(&server, brought);
         });
     }
 
-    fn own_link(&self, server: &Rc<Server>) -> Rc<Link> {
+    /// A server, or its group, has joined, or will not.
+    pub(super) fn joined(&self, server: &Server, brought: Result<(), Unavailable>) {
+        // A reload may have moved it.
+        let Some(at) = self.place_of(server) else { return };
+        let now = self.ground.now();
+        let news = match brought {
+            Ok(()) => self.session.borrow_mut().connected(now, at),
+            Err(it) => self.session.borrow_mut().connect_failed(now, at, it.cause),
+        };
+        if news == News::Changed {
+            self.tell_changes();
+        }
+        self.turned.notify_waiters();
+    }
+
+    pub(super) fn own_link(&self, server: &Rc<Server>) -> Rc<Link> {
         let mut places = self.places.borrow_mut();
         // A reload may have taken it away; the link is then made for nobody, and dropped.
-        let mut place = places.iter_mut().find(|it| Rc::ptr_eq(&it.server, server));
-        if let Some(link) = place.as_ref().and_then(|it| it.link.clone()) {
+        let place = places.iter_mut().find_map(|it| Some((it.position(server)?, it)));
+        let mut place = place.and_then(|(at, it)| it.links.get_mut(at));
+        if let Some(link) = place.as_ref().and_then(|it| (**it).clone()) {
             return link;
         }
         let link = server.shared_link(&self.hello).unwrap_or_else(|| {
@@ -204,16 +220,14 @@ impl Client {
             Link::new(&self.ground, server, self.hello.clone(), owner)
         });
         if let Some(place) = &mut place {
-            place.link = Some(Rc::clone(&link));
+            **place = Some(Rc::clone(&link));
         }
         link
     }
 
     fn known(&self, place: usize) -> Known {
-        let Some(server) = self.server(place) else { return Known::default() };
-        let profile = server.profile_for(&self.hello);
-        let has_catalogue = server.shelf.listing(profile).is_some();
-        Known { contact: server.contact.get(), has_catalogue }
+        let places = self.places.borrow();
+        places.get(place).map(|it| it.group.known(&self.hello)).unwrap_or_default()
     }
 
     /// Tells the client that its lists have changed, once the changes have settled.

@@ -30,18 +30,31 @@ const ROUNDS_MAX: usize = 10;
 const STATE_ONLY_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Asks a server on behalf of a client, whichever eras they speak.
-pub(super) async fn ask(client: &Rc<Client>, link: &Rc<Link>, mut ask: Ask) -> Answered {
-    if client.hello.is_stateless() {
-        if !link.is_stateless() {
-            wake_logs(link, &ask).await;
-        }
-        return link.ask(ask).await;
+pub(super) async fn ask(client: &Rc<Client>, link: &Rc<Link>, ask: Ask) -> Answered {
+    prepare(client, link, &ask).await;
+    let answered = link.ask(ask.clone()).await;
+    go_on(client, link, ask, answered).await
+}
+
+/// Before a request goes over a link on behalf of a client.
+pub(super) async fn prepare(client: &Client, link: &Rc<Link>, ask: &Ask) {
+    if client.hello.is_stateless() && !link.is_stateless() {
+        wake_logs(link, ask).await;
     }
+}
+
+/// What a first answer leads to: the answer for the client, perhaps after questions and more
+/// requests over the same link.
+pub(super) async fn go_on(
+    client: &Rc<Client>,
+    link: &Rc<Link>,
+    mut ask: Ask,
+    mut answered: Answered,
+) -> Answered {
     let method = ask.method;
     for _ in 0..ROUNDS_MAX {
-        let answered = link.ask(ask.clone()).await;
         let Answered::Reply(Ok(result)) = &answered else { return answered };
-        if !link.is_stateless() {
+        if client.hello.is_stateless() || !link.is_stateless() {
             return answered;
         }
         let needed = serde_json::from_slice::<&RawValue>(result).ok().filter(|it| is_needed(it));
@@ -50,7 +63,10 @@ pub(super) async fn ask(client: &Rc<Client>, link: &Rc<Link>, mut ask: Ask) -> A
             return Answered::Reply(Ok(dress::for_session(method, &text).into()));
         };
         match again(client, &ask, needed).await {
-            Ok(params) => ask.params = Some(params),
+            Ok(params) => {
+                ask.params = Some(params);
+                answered = link.ask(ask.clone()).await;
+            }
             Err(error) => return Answered::Reply(Err(error)),
         }
     }

@@ -94,7 +94,7 @@ fn call_tool() -> String {
 fn about(client: &Client, catalogue: &Catalogue) -> String {
     let mut text = String::new();
     let mut left_out = 0;
-    for place in (0..).map_while(|place| client.server(place).map(|server| (place, server))) {
+    for place in (0..).map_while(|place| client.group(place).map(|server| (place, server))) {
         let (place, server) = place;
         let tools: Vec<&Offered> =
             catalogue.tools().iter().filter(|it| it.server == place).collect();

@@ -21,7 +21,7 @@ use tidegate_mcp::{
 };
 
 use super::{CALL, FIND, embed::Outside, failed};
-use crate::mcp::{client::Client, server::Server};
+use crate::mcp::{client::Client, group::Group};
 
 /// The most that one answer holds.
 const LIMIT_MAX: usize = 50;
@@ -46,9 +46,9 @@ pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> S
     let live = client.ground.live();
     let limit = wish.limit.unwrap_or(live.file.mcp.search.limit as usize).clamp(1, LIMIT_MAX);
     let catalogue = client.catalogue();
-    let hub_servers = hub.servers();
+    let groups = hub.groups();
     let servers: Vec<(Arc<str>, Arc<str>)> =
-        hub_servers.iter().map(|it| (Arc::clone(&it.name), it.words(&client.hello))).collect();
+        groups.iter().map(|it| (Arc::clone(&it.name), it.words(&client.hello))).collect();
     let (index, version) = hub.indexes.of(&catalogue, &servers).await;
     let outside = match &live.file.mcp.search.embeddings {
         Some(file) => {
@@ -72,7 +72,7 @@ pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> S
         .iter()
         .filter_map(|hit| Some((hit, catalogue.tools().get(hit.doc)?)))
         .map(|(hit, offered)| {
-            let server = hub_servers.get(offered.server);
+            let server = groups.get(offered.server);
             let mut tool = tool(client, server, (hit, offered), wish.is_compact);
             if wish.is_explained {
                 tool["explanation"] = index.explanation(&query, hit);
@@ -127,16 +127,16 @@ fn answer(tools: Vec<Value>, verdict: Verdict, baseline: usize) -> String {
 
 /// Whether a call would be sent at all: the breaker lets it, and a program that ended is not
 /// waiting to be started again.
-fn is_available(client: &Client, server: &Server) -> bool {
+fn is_available(client: &Client, group: &Group) -> bool {
     let (live, now) = (client.ground.live(), client.ground.now());
-    let standing = health::standing(&live.core, &server.name, now);
-    let is_waiting = server.is_child() && server.may_start_at(now) > now;
+    let standing = health::standing(&live.core, &group.name, now);
+    let is_waiting = group.servers.iter().all(|it| it.is_child() && it.may_start_at(now) > now);
     !is_waiting && !matches!(standing, Standing::Unhealthy(..))
 }
 
 fn tool(
     client: &Client,
-    server: Option<&Rc<Server>>,
+    server: Option<&Group>,
     (hit, offered): (&Hit, &Offered),
     is_compact: bool,
 ) -> Value {

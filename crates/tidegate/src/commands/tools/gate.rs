@@ -111,9 +111,9 @@ fn with_path(written: &str) -> String {
 
 /// The names that tools begin with: those of the servers, where there are several.
 fn prefixes(file: &ConfigFile) -> Vec<String> {
-    let servers = &file.mcp.servers;
-    let has_prefixes = file.mcp.naming == Naming::Prefix && servers.len() > 1;
-    if has_prefixes { servers.keys().cloned().collect() } else { Vec::new() }
+    let seen = file.mcp.seen();
+    let has_prefixes = file.mcp.naming == Naming::Prefix && seen.len() > 1;
+    seen.iter().filter(|_| has_prefixes).map(|it| it.name.to_owned()).collect()
 }
 
 /// Says what went wrong between us and the gateway.

@@ -1,0 +1,47 @@
+//! A link in a group of equivalent servers: one leg of a tour, which the core has admitted already.
+//!
+//! The permit is taken before it is known at whose server the call waits in line, because the core
+//! chooses the server. The wait ends with the call's own time.
+
+use std::time::Duration;
+
+use tidegate_mcp::{
+    call::{Call, Code, Do, End},
+    cause::Cause,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Ask, Carried, Link, outcome_of};
+
+impl Link {
+    /// One attempt of a call.
+    pub(in crate::mcp) async fn attempt(&self, mut call: Call, ask: &Ask) -> Carried {
+        let left = call.deadline().since(self.ground.now());
+        let until = Instant::now() + Duration::from_millis(left.0);
+        let Ok(Ok(_turn)) = timeout_at(until, self.server.turns.acquire()).await else {
+            return Carried::Known(self.unavailable(Cause::Busy));
+        };
+        let next = self.go(&mut call);
+        let carried = self.carry(call, next, ask, until).await;
+        let outcome = match &carried {
+            Carried::Ended(_, _, Some(reply)) => outcome_of(reply),
+            Carried::Ended(_, End::Unavailable(it), None) | Carried::Known(it) => it.code.word(),
+            Carried::Ended(..) => Code::BackendUnavailable.word(),
+        };
+        self.ground.gateway().metrics.mcp_call(&self.server.name, outcome);
+        carried
+    }
+
+    /// Sees to it that the connection is there.
+    pub(in crate::mcp) async fn bring(&self, call: &mut Call) -> End {
+        let left = call.deadline().since(self.ground.now());
+        let until = Instant::now() + Duration::from_millis(left.0);
+        let next = self.go(call);
+        self.brought(call, next, until).await
+    }
+
+    fn go(&self, call: &mut Call) -> Do {
+        let now = self.ground.now();
+        self.ground.with_notes(|notes| call.go(&mut self.machine.borrow_mut(), now, notes))
+    }
+}
