@@ -11,9 +11,6 @@ export const LONG_MS = 20_000;
 // What would come with the answer of a plain tool comes at once, if at all.
 const SHORT_MS = 300;
 
-// Revisions are dates; from this one on there are no sessions.
-export const STATELESS = "2026-07-28";
-
 async function until(what, limitMs, otherwise) {
   const end = Date.now() + limitMs;
   while (!what()) {
@@ -41,19 +38,6 @@ export function columns(open, does, prefix) {
   // Leaves a server as it was found.
   const after = async (column) => {
     if (does[`after_${column}`]) await call(...does[`after_${column}`]);
-  };
-  // Changes of lists and of this resource are told while it is open.
-  const hearing = async (uri, work) => {
-    if ((open.version() ?? "") >= STATELESS) {
-      const filter = { toolsListChanged: true, resourcesListChanged: true };
-      if (uri !== undefined) filter.resourceSubscriptions = [uri];
-      const subscription = await open.client.listen(filter);
-      try { await work(); } finally { await subscription.close(); }
-      return;
-    }
-    if (uri !== undefined) await open.client.subscribeResource({ uri });
-    await work();
-    if (uri !== undefined) await open.client.unsubscribeResource({ uri });
   };
 
   return {
@@ -94,7 +78,7 @@ export function columns(open, does, prefix) {
 
     async list_changed() {
       const [name, args, limitMs] = tool("list_changed");
-      await hearing(undefined, async () => {
+      await open.hearing(undefined, async () => {
         // What a server says while it is being met is none of it.
         await plain();
         open.heard.changed = 0;
@@ -120,7 +104,7 @@ export function columns(open, does, prefix) {
     async subscription() {
       const [name, args, limitMs] = tool("subscription");
       const uri = does.uri ?? "none://at/all";
-      await hearing(uri, async () => {
+      await open.hearing(uri, async () => {
         open.heard.updated.length = 0;
         await call(name, args);
         try {

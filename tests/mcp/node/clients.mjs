@@ -17,6 +17,8 @@ import {
 import { StdioClientTransport as StdioV2 } from "@modelcontextprotocol/client/stdio";
 import { ENDPOINT, KEY } from "./scene.mjs";
 
+// Revisions are dates; from this one on there are no sessions.
+export const STATELESS = "2026-07-28";
 export const ROOT = "file:///harbour";
 export const SAMPLE = "the tide is high";
 export const ELICITED = { name: "Ada", check: true };
@@ -74,7 +76,7 @@ function way({ Http, Sse, Stdio }, { http, sse, command }, key) {
 }
 
 async function opened(parts, { key = KEY, isAble = true, at = { http: ENDPOINT } } = {}) {
-  const { Client, options, keyOf, call, version } = parts;
+  const { Client, options, keyOf, call, version, isStateless } = parts;
   const client = new Client(INFO, { ...options, capabilities: isAble ? ABLE : {} });
   const { heard, notifications, requests } = ears();
   for (const [name, hear] of Object.entries(notifications)) {
@@ -88,8 +90,22 @@ async function opened(parts, { key = KEY, isAble = true, at = { http: ENDPOINT }
   return {
     client,
     heard,
+    isStateless,
     version: () => version(client, transport),
     call: (name, args, options) => call(client, { name, arguments: args }, options),
+    // While `work` lasts, changes of lists and of this resource are told.
+    async hearing(uri, work) {
+      if ((version(client, transport) ?? "") >= STATELESS) {
+        const filter = { toolsListChanged: true, resourcesListChanged: true };
+        if (uri !== undefined) filter.resourceSubscriptions = [uri];
+        const subscription = await client.listen(filter);
+        try { await work(); } finally { await subscription.close(); }
+        return;
+      }
+      if (uri !== undefined) await client.subscribeResource({ uri });
+      await work();
+      if (uri !== undefined) await client.unsubscribeResource({ uri });
+    },
     async close() {
       await transport.terminateSession?.();
       await client.close();
@@ -106,6 +122,7 @@ const V1 = {
   keyOf: (name) => SCHEMAS[name],
   call: (client, params, options) => client.callTool(params, undefined, options),
   version: (_client, transport) => transport.protocolVersion,
+  isStateless: false,
 };
 
 const V2 = {
@@ -117,13 +134,19 @@ const V2 = {
   keyOf: (name) => name,
   call: (client, params, options) => client.callTool(params, options),
   version: (client) => client.getNegotiatedProtocolVersion(),
+  isStateless: false,
 };
 
-// Tries the stateless era first and has to fall back by itself.
-const V2_AUTO = { ...V2, options: { versionNegotiation: { mode: "auto" } } };
+// Tries the stateless era first. The gateway speaks both, so it stays there.
+const V2_AUTO = {
+  ...V2, options: { versionNegotiation: { mode: "auto" } }, isStateless: true,
+};
+
+const opener = (parts) =>
+  Object.assign((how) => opened(parts, how), { isStateless: parts.isStateless });
 
 export const CLIENTS = {
-  "ts v1": (how) => opened(V1, how),
-  "ts v2": (how) => opened(V2, how),
-  "ts v2, auto": (how) => opened(V2_AUTO, how),
+  "ts v1": opener(V1),
+  "ts v2": opener(V2),
+  "ts v2, auto": opener(V2_AUTO),
 };

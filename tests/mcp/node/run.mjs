@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { CLIENTS } from "./clients.mjs";
 import { KEYS, OUTAGE } from "./outage.mjs";
 import { LIMIT_MS, remote } from "./scene.mjs";
-import { STEPS } from "./steps.mjs";
+import { SESSIONS_ONLY, STEPS } from "./steps.mjs";
 
 const LIMIT = { timeout: 2 * LIMIT_MS };
 
@@ -19,6 +19,7 @@ for (const [name, openAnother] of Object.entries(CLIENTS)) {
     before(async () => { open = await openAnother(); }, LIMIT);
     after(async () => { await open?.close(); }, LIMIT);
     for (const [claim, show] of Object.entries({ ...STEPS, ...OUTAGE })) {
+      if (openAnother.isStateless && SESSIONS_ONLY.includes(claim)) continue;
       test(`${name} ${claim}`, LIMIT, () => show(open, openAnother));
     }
     for (const [claim, show] of Object.entries(KEYS)) {

@@ -70,9 +70,11 @@ class Ears:
 class Official:
     """`mcp.ClientSession` or `mcp.Client`: their methods are called alike."""
 
-    def __init__(self, client, ears):
+    def __init__(self, client, ears, mode="legacy"):
         self.client = client
         self.ears = ears
+        # The gateway speaks both eras, so a client that tries the stateless one first stays there.
+        self.is_stateless = mode == "auto"
 
     version = property(lambda self: self.client.protocol_version)
     info = property(lambda self: self.client.server_info)
@@ -209,7 +211,7 @@ def official(mode):
     async def opened(key=KEY, is_able=True, at=GATEWAY):
         ears = Ears()
         async with Client(at.streams(key), mode=mode, **ears.callbacks(is_able)) as it:
-            yield Official(it, ears)
+            yield Official(it, ears, mode)
 
     return opened
 
@@ -236,14 +238,14 @@ def fast(mode):
             message_handler=ears.on_message,
             **(able if is_able else {}),
         ) as it:
-            yield Fast(it, ears)
+            yield Fast(it, ears, mode)
 
     return opened
 
 
 CLIENTS = {
     "mcp ClientSession": session,
-    # Tries the stateless era first and has to fall back by itself.
+    # Tries the stateless era first.
     "mcp Client": official("auto"),
     "mcp Client, legacy": official("legacy"),
     "fastmcp": fast("auto"),

@@ -36,9 +36,8 @@ async def tried(way, client, server, opened, key, place, prefix):
     try:
         async with asyncio.timeout(3 * LONG_S):
             async with opened(key=key, at=place) as one:
-                # The gateway speaks both eras, so each client speaks its own.
-                is_stateless = one.version >= STATELESS
-                assert way == "direct" or is_stateless != client.endswith(", sessions"), one.version
+                is_own = (one.version >= STATELESS) == one.is_stateless
+                assert way == "direct" or is_own, one.version
                 for column, work in Cells(one, does, prefix).columns().items():
                     done[column] = await outcome(work())
     except Exception as error:

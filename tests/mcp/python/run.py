@@ -13,7 +13,7 @@ import warnings
 import outage
 from clients import CLIENTS
 from scene import LIMIT_S, REMOTE
-from steps import STEPS
+from steps import steps_of
 
 RUN_S = 280
 
@@ -38,7 +38,7 @@ class Sum:
 async def shown(total, name, opened):
     """All claims to one client."""
     async with opened() as client:
-        for step in STEPS:
+        for step in steps_of(client):
             await total.claim(f"{name} {step.__name__.replace('_', ' ')}", step(client))
         step = outage.keeps_its_session_while_a_server_is_down_and_back
         await total.claim(f"{name} {step.__name__.replace('_', ' ')}", step(client, opened))

@@ -10,7 +10,7 @@ import json
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from clients import ELICITED, ROOT, SAMPLE
+from clients import ELICITED, ROOT, SAMPLE, STATELESS
 from scene import AT_ONCE_S, FILES, LIMIT_S, OFFERED, REPOSITORY, tools
 
 TEXT = "demo://resource/dynamic/text/1"
@@ -46,7 +46,8 @@ async def refused(call):
 
 
 async def learns_whom_it_talks_to_and_in_which_version(client):
-    assert client.version == "2025-11-25", client.version
+    expected = STATELESS if client.is_stateless else "2025-11-25"
+    assert client.version == expected, client.version
     assert client.info.name == "tidegate", client.info
     assert "# everything\n" in client.instructions, client.instructions
 
@@ -145,13 +146,12 @@ async def lists_and_reads_resources(client):
 
 async def hears_of_updates_of_what_it_subscribed_to(client):
     client.ears.updated.clear()
-    await client.subscribe(TEXT)
-    started = await said(client, "everything_toggle-subscriber-updates", {})
-    assert started.startswith("Started"), started
-    await until(lambda: client.ears.updated)
-    assert set(client.ears.updated) == {TEXT}, client.ears.updated
-    await said(client, "everything_toggle-subscriber-updates", {})
-    await client.unsubscribe(TEXT)
+    async with client.hearing([TEXT]):
+        started = await said(client, "everything_toggle-subscriber-updates", {})
+        assert started.startswith("Started"), started
+        await until(lambda: client.ears.updated)
+        assert set(client.ears.updated) == {TEXT}, client.ears.updated
+        await said(client, "everything_toggle-subscriber-updates", {})
 
 
 async def lists_and_gets_prompts(client):
@@ -275,3 +275,11 @@ STEPS = [
     is_answered_a_ping,
     is_told_what_is_wrong_with_a_request,
 ]
+
+# The stateless era has no such requests.
+SESSIONS_ONLY = [hears_the_log_at_the_level_it_asked_for, is_answered_a_ping]
+
+
+def steps_of(client):
+    """What this client is shown."""
+    return [it for it in STEPS if not (client.is_stateless and it in SESSIONS_ONLY)]
