@@ -38,6 +38,8 @@ pub struct Script {
     pub transport: Transport,
     /// How it opens a conversation.
     pub opening: Opening,
+    /// The HTTP status that `server/discover` alone is refused with; none: it is answered.
+    pub discover_status: Option<u16>,
     /// How it answers a ping.
     pub ping: Ping,
     /// The `authorization` header it wants; any other is answered with 401.
@@ -79,6 +81,7 @@ impl Default for Script {
             cache_scope: "public".to_owned(),
             transport: Transport::Streamable,
             opening: Opening::Answer,
+            discover_status: None,
             ping: Ping::Answer,
             authorization: None,
             has_sessions: true,
@@ -275,6 +278,9 @@ impl Script {
             if !(200..=599).contains(status) || !is_sendable {
                 return Err(format!("`{}`: this status cannot be sent as HTTP", tool.name));
             }
+        }
+        if script.discover_status.is_some_and(|status| !(200..=599).contains(&status)) {
+            return Err("`discover_status`: write a final status, from 200 to 599".to_owned());
         }
         match script.opening {
             Opening::Status(status) if !(200..=599).contains(&status) => {

@@ -129,10 +129,13 @@ pub(super) async fn post(fake: &Arc<FakeMcp>, headers: &HeaderMap, message: Valu
         fake.record.breach(format!("{} came with a session id", message["method"]));
     }
     let script = fake.script.load_full();
-    if message["method"] == "server/discover"
-        && let Some(instead) = opening(&script).await
-    {
-        return instead;
+    if message["method"] == "server/discover" {
+        if let Some(status) = script.discover_status {
+            return Ok(refused(status, None));
+        }
+        if let Some(instead) = opening(&script).await {
+            return instead;
+        }
     }
     let id = message["id"].clone();
     match course(fake, Some(headers), &message) {

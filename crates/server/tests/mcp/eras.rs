@@ -331,6 +331,18 @@ fn an_unclear_answer_to_the_question_of_era_is_not_remembered() {
 }
 
 #[test]
+fn an_era_that_was_unclear_when_sessions_were_found_is_found_later() {
+    let script = Script { era: Era::Both, discover_status: Some(503), ..script() };
+    let fake = FakeMcpServer::start(script);
+    let gate = Setup::of(&[("a", &fake)]).start();
+    assert_eq!(text_of(&gate.open().call("echo", json!({}))), "{}", "in a session");
+    fake.change(|script| script.discover_status = None);
+    let before = fake.counts().of("initialize");
+    assert_eq!(text_of(&Visitor::of(gate.address()).call("echo")), "{}");
+    assert_eq!(fake.counts().of("initialize"), before, "and without one");
+}
+
+#[test]
 fn opening_a_session_looks_at_a_stateless_server_unless_it_has_just_answered() {
     let fake = FakeMcpServer::start(script().stateless());
     let gate = Setup { mcp: "fresh_for: 1h,", ..Setup::of(&[("a", &fake)]) }.start();

@@ -47,8 +47,10 @@ type Made = (Rc<Conversation>, ServerInfo);
 
 /// Why a greeting brought nothing.
 enum Ungreeted {
-    /// The server may speak another era.
+    /// The server speaks another era, if any.
     Next(Failure),
+    /// It may speak another era, or this one at another time.
+    Unclear(Failure),
     /// Nothing else would help.
     Final(Failure),
 }
@@ -95,7 +97,9 @@ impl Link {
                 self.server.set_old(true);
                 Ok((talk, info))
             }
-            Err(Ungreeted::Next(failure) | Ungreeted::Final(failure)) => {
+            Err(
+                Ungreeted::Next(failure) | Ungreeted::Unclear(failure) | Ungreeted::Final(failure),
+            ) => {
                 self.give_up(&talk, began, failure);
                 Err(failure)
             }
@@ -123,12 +127,13 @@ impl Link {
 
     /// Greets in the eras that are worth trying.
     async fn greet(&self, talk: &Rc<Conversation>) -> Result<ServerInfo, Failure> {
-        let mut eras = self.server.eras();
         let mut refused: Vec<Era> = Vec::new();
         let mut first = None;
-        for era in eras.worth_trying(self.wishes) {
+        for era in self.server.eras().worth_trying(self.wishes) {
             match self.try_era(talk, era).await {
                 Ok(info) => {
+                    // Other links may have learned something meanwhile.
+                    let mut eras = self.server.eras();
                     refused.iter().for_each(|other| eras.learn(*other, false));
                     eras.learn(era, true);
                     self.server.set_eras(eras);
@@ -138,9 +143,13 @@ impl Link {
                     refused.push(era);
                     first.get_or_insert(failure);
                 }
+                Err(Ungreeted::Unclear(failure)) => {
+                    first.get_or_insert(failure);
+                }
                 Err(Ungreeted::Final(failure)) => return Err(first.unwrap_or(failure)),
             }
         }
+        let mut eras = self.server.eras();
         // Its sessions are known to work; that it refuses the other era is an answer too.
         if refused == [Era::Stateless] && eras.speaks(Era::Sessions) == Some(true) {
             eras.learn(Era::Stateless, false);
@@ -173,7 +182,11 @@ impl Link {
             }
             (Greeted::Speaks(info), Era::Stateless) => Ok(info),
             (Greeted::Other | Greeted::Again, _) => Err(Ungreeted::Next(self.refused(&reply, era))),
-            (Greeted::Unclear(failure), Era::Stateless) => Err(Ungreeted::Next(failure)),
+            (Greeted::Unclear(failure), Era::Stateless) => {
+                // A program that says nothing has no such words; a host may be overloaded.
+                let is_silent = matches!(failure.cause, Cause::TimedOut(_)) && !talk.is_http();
+                Err(if is_silent { Ungreeted::Next(failure) } else { Ungreeted::Unclear(failure) })
+            }
             (Greeted::Unclear(failure) | Greeted::Unreachable(failure), _) => {
                 Err(Ungreeted::Final(failure))
             }
