@@ -59,13 +59,13 @@ impl Eras {
         *self = Self::default();
     }
 
-    /// The eras worth trying, in the order of `wishes`: not those it is known not to speak, unless
-    /// that leaves none.
+    /// The eras to try, in the order of `wishes`; those that it is known not to speak come last, in
+    /// case it has learned them since.
     #[must_use]
-    pub fn worth_trying(self, wishes: &[Era]) -> Vec<Era> {
-        let able = wishes.iter().copied().filter(|era| self.speaks(*era) != Some(false));
-        let able: Vec<Era> = able.collect();
-        if able.is_empty() { wishes.to_vec() } else { able }
+    pub fn in_order(self, wishes: &[Era]) -> Vec<Era> {
+        let mut eras = wishes.to_vec();
+        eras.sort_by_key(|era| self.speaks(*era) == Some(false));
+        eras
     }
 }
 
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn an_era_that_a_server_does_not_speak_is_not_tried_again() {
+    fn an_era_that_a_server_does_not_speak_is_tried_last() {
         let mut eras = Eras::default();
         let both = [Era::Stateless, Era::Sessions];
-        assert_eq!(eras.worth_trying(&both), both);
+        assert_eq!(eras.in_order(&both), both);
         eras.learn(Era::Stateless, false);
-        assert_eq!(eras.worth_trying(&both), [Era::Sessions]);
-        assert_eq!(eras.worth_trying(&[Era::Stateless]), [Era::Stateless]);
+        assert_eq!(eras.in_order(&both), [Era::Sessions, Era::Stateless]);
+        assert_eq!(eras.in_order(&[Era::Stateless]), [Era::Stateless]);
         eras.forget();
-        assert_eq!(eras.worth_trying(&both), both);
+        assert_eq!(eras.in_order(&both), both);
     }
 }

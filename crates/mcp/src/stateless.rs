@@ -18,7 +18,7 @@ pub mod input;
 pub mod listen;
 pub mod mirror;
 
-pub use self::envelope::{Envelope, Refused, belongs};
+pub use self::envelope::{Envelope, Refused, belongs, stands_alone};
 
 /// The revision.
 pub const VERSION: &str = "2026-07-28";

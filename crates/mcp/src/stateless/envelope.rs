@@ -62,6 +62,12 @@ pub fn belongs(method: &str, params: Option<&RawValue>, version_header: Option<&
     is_header || is_asked || params.meta(PROTOCOL_VERSION).is_some()
 }
 
+/// Whether a request says itself, in `_meta`, that it belongs to the stateless era.
+#[must_use]
+pub fn stands_alone(params: Option<&RawValue>) -> bool {
+    Params::parse(params).is_ok_and(|params| params.meta(PROTOCOL_VERSION).is_some())
+}
+
 impl Envelope {
     /// Reads what a request says of its sender. `heads` are its headers that begin with `mcp-`,
     /// by their names in lower case.

@@ -23,6 +23,9 @@ pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 pub const UPDATED: &str = "notifications/resources/updated";
 /// Resources that one stream may be about.
 pub const URIS_MAX: usize = 1000;
+/// Bytes of one of them, and of all.
+pub const URI_MAX: usize = 8 * 1024;
+const URIS_BYTES_MAX: usize = 256 * 1024;
 
 /// What a client wants to hear.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,10 +55,14 @@ impl Filter {
         let wishes = wishes.map_err(|flaw| bad(&format!("params.notifications: {flaw}")))?;
         let is_set = |name| wishes.get(name).is_some_and(|value| value.get() == "true");
         let uris = wishes.get("resourceSubscriptions").map(RawValue::get).unwrap_or("[]");
+        let too_many = "params.notifications: too many or too long uris for one stream";
+        if uris.len() > URIS_BYTES_MAX {
+            return Err(bad(too_many));
+        }
         let uris: BTreeSet<String> = serde_json::from_str(uris)
             .map_err(|_| bad("params.notifications: `resourceSubscriptions` is a list of uris"))?;
-        if uris.len() > URIS_MAX {
-            return Err(bad("params.notifications: too many resources for one stream"));
+        if uris.len() > URIS_MAX || uris.iter().any(|uri| uri.len() > URI_MAX) {
+            return Err(bad(too_many));
         }
         Ok(Self {
             tools: is_set("toolsListChanged"),

@@ -171,12 +171,13 @@ impl Client {
 
     /// Since when nothing has happened; `None` while something is under way or the client listens.
     pub(crate) fn idle_since(&self) -> Option<Now> {
-        let is_quiet = self.is_idle() && !self.streams.standing().has_reader();
+        let is_heard = self.streams.standing().has_reader();
+        let is_quiet = self.is_idle() && self.parked.is_empty() && !is_heard;
         is_quiet.then(|| self.used_at.get())
     }
 
     fn is_idle(&self) -> bool {
-        self.calls.borrow().is_empty() && self.visits.get() == 0 && self.parked.is_empty()
+        self.calls.borrow().is_empty() && self.visits.get() == 0
     }
 
     /// A request of a client without a session is under way for as long as this is held.
@@ -214,7 +215,22 @@ impl Client {
 
     /// The link to a server.
     pub(crate) fn link_to(&self, server: &Server) -> Option<Rc<Link>> {
-        self.places.borrow().iter().find_map(|it| it.link_to(server))
+        let link = self.places.borrow().iter().find_map(|it| it.link_to(server))?;
+        if link.is_fit() {
+            return Some(link);
+        }
+        // The server speaks another era now.
+        let server = Rc::clone(&link.server);
+        for place in self.places.borrow_mut().iter_mut() {
+            if let Some(at) = place.position(&server) {
+                place.links[at] = None;
+            }
+        }
+        if matches!(link.owner, Owner::Client(_)) {
+            link.stop();
+            task::spawn("mcp farewell", async move { link.close().await });
+        }
+        self.own_link(&server)
     }
 
     /// Where a server, or its group, stands in this client's config.
@@ -232,6 +248,17 @@ impl Client {
         match is_wanted {
             true => _ = self.subscriptions.borrow_mut().insert(uri.to_owned()),
             false => _ = self.subscriptions.borrow_mut().remove(uri),
+        }
+    }
+
+    /// A shared server need not tell any more what only this client wanted to hear.
+    fn unsubscribe_all(&self) {
+        let wanted = self.subscriptions.take();
+        let Some(hub) = self.ground.hub() else { return };
+        for uri in wanted.iter().filter(|uri| !hub.is_subscribed(uri)) {
+            for (_, link) in self.links().iter().filter(|(_, link)| link.is_stateless()) {
+                link.subscribe(uri, false);
+            }
         }
     }
 
@@ -333,6 +360,8 @@ impl Client {
         drop(self.telling.take());
         self.streams.close();
         self.questions.borrow_mut().clear();
+        self.parked.clear();
+        self.unsubscribe_all();
         self.turned.notify_waiters();
         let links = self.places.take().into_iter().flat_map(|place| place.links).flatten();
         let own: Vec<_> = links.filter(|it| matches!(it.owner, Owner::Client(_))).collect();

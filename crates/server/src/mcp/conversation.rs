@@ -224,6 +224,14 @@ impl Conversation {
         self.pending.borrow().values().rev().find_map(|pending| pending.party.clone())
     }
 
+    /// The party of the only call under way.
+    pub(crate) fn only_party(&self) -> Option<Rc<Party>> {
+        let pending = self.pending.borrow();
+        let mut parties = pending.values().filter_map(|pending| pending.party.clone());
+        let first = parties.next()?;
+        parties.all(|other| Rc::ptr_eq(&other, &first)).then_some(first)
+    }
+
     /// What a program said last on its stderr.
     pub(crate) fn last_words(&self) -> String {
         self.carrier.borrow().as_ref().map(Carrier::last_words).unwrap_or_default()
@@ -307,7 +315,12 @@ impl Conversation {
         };
         match message {
             Message::Answer { id, outcome } => {
-                let number = id.and_then(|id| id.as_number()).or(call);
+                let named = id.and_then(|id| id.as_number());
+                // On the stream of one call nothing else can be answered.
+                let number = match (call, named) {
+                    (Some(call), Some(named)) => (call == named).then_some(call),
+                    (call, named) => named.or(call),
+                };
                 let part = |value: &RawValue| bytes.slice_ref(value.get().as_bytes());
                 if let Some(number) = number {
                     self.settle(number, Reply::Answer(outcome.map(part).map_err(part)));

@@ -30,7 +30,7 @@ use tidegate_mcp::{
         is_batch, made, parse_batch,
     },
     raw::quoted,
-    stateless::belongs,
+    stateless::{VERSION, belongs, stands_alone},
 };
 
 use super::{
@@ -49,21 +49,26 @@ use crate::task;
 pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
     let Knock { method, session, version, last_event, prefers_events, .. } = knock;
     let Knock { heads, body, caller, answer, .. } = knock;
+    if method != Method::POST && session.is_none() && version.as_deref() == Some(VERSION) {
+        let message = "this version of the protocol has requests by POST only";
+        let refused = Answer::json(StatusCode::METHOD_NOT_ALLOWED, refusal(message));
+        return drop(answer.send(refused));
+    }
     if method == Method::POST
-        && session.is_none()
         && let Ok(message) = Message::parse(&body)
     {
+        // A request that says for itself that it stands alone does, whatever session it names.
+        let is_stateless = |method: &str, params: Option<&RawValue>| match session {
+            None => belongs(method, params, version.as_deref()),
+            Some(_) => stands_alone(params),
+        };
         match message {
-            Message::Request { id, method, params }
-                if belongs(&method, params, version.as_deref()) =>
-            {
+            Message::Request { id, method, params } if is_stateless(&method, params) => {
                 let request = stateless::Request { id, method: &method, params, heads: &heads };
                 return stateless::serve(&hub, request, &caller, answer).await;
             }
             // That era knows no notifications of clients; whoever sends one is not bothered.
-            Message::Notification { method, params }
-                if belongs(&method, params, version.as_deref()) =>
-            {
+            Message::Notification { method, params } if is_stateless(&method, params) => {
                 return drop(answer.send(Answer::empty(StatusCode::ACCEPTED)));
             }
             _ => {}
@@ -136,10 +141,18 @@ impl Visitor<'_> {
         };
         let (stream, events) = client.streams.begin();
         let mut open = 0;
+        let mut has_errors = false;
         let left = Rc::new(std::cell::Cell::new(0_usize));
         for message in messages {
             match message {
                 Ok(Message::Request { id, method, params }) => {
+                    if let Err(reason) = client.may_call(&id) {
+                        let code = message::INVALID_REQUEST;
+                        let refused = message::error(Some(&id), code, reason, None);
+                        stream.send(refused.as_bytes(), Weight::Needed);
+                        has_errors = true;
+                        continue;
+                    }
                     open += 1;
                     left.set(open);
                     let end = BatchEnd {
@@ -149,22 +162,30 @@ impl Visitor<'_> {
                     };
                     let params = params.map(ToOwned::to_owned);
                     let method = method.into_owned();
-                    let (client, own) = (Rc::clone(&client), Rc::clone(&stream));
-                    task::spawn("mcp batch", async move {
-                        let made = respond(&client, &own, &method, params.as_deref()).await;
-                        own.send(message::made(&id, &made).as_bytes(), Weight::Needed);
+                    let (caller, own) = (Rc::clone(&client), Rc::clone(&stream));
+                    let call = id.clone();
+                    let task = task::spawn_owned("mcp batch", async move {
+                        let made = respond(&caller, &own, &method, params.as_deref()).await;
+                        own.send(message::made(&call, &made).as_bytes(), Weight::Needed);
                         drop(end);
+                        caller.call_ended(&call);
                     });
+                    client.call_began(id, task);
                 }
                 Ok(Message::Notification { method, params }) => notified(&client, &method, params),
                 Ok(Message::Answer { id: Some(id), outcome }) => client.answered(&id, outcome),
                 Ok(Message::Answer { id: None, .. }) => {}
-                Err(fault) => stream.send(fault.to_answer().as_bytes(), Weight::Needed),
+                Err(fault) => {
+                    stream.send(fault.to_answer().as_bytes(), Weight::Needed);
+                    has_errors = true;
+                }
             }
         }
         if open == 0 {
             client.streams.end(&stream);
-            return Answer::empty(StatusCode::ACCEPTED);
+            if !has_errors {
+                return Answer::empty(StatusCode::ACCEPTED);
+            }
         }
         Answer::events(events)
     }

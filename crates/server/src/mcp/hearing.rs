@@ -34,7 +34,11 @@ use super::{
 
 impl Ear for Link {
     fn asked(&self, by: &Rc<Conversation>, id: Id, method: &str, about: About<'_>) {
-        let party = about.party.or_else(|| self.owned().then(|| by.latest_party()).flatten());
+        if by.is_stateless() {
+            // That era has no requests of servers, and no way to answer one.
+            return;
+        }
+        let party = about.party.or_else(|| self.guess(by));
         let client = self.client().or_else(|| party.as_ref().and_then(|it| it.client.upgrade()));
         match client {
             Some(client) => client.ask(by, id, (method, about.params), party),
@@ -84,11 +88,19 @@ impl Link {
         matches!(self.owner, Owner::Client(_))
     }
 
+    /// Whose call it may be about, where the server does not say: over a client's own connection the
+    /// latest. Several programs may stand behind a client without a session; there it is the only
+    /// one, or nobody's (S44).
+    fn guess(&self, by: &Conversation) -> Option<Rc<Party>> {
+        let client = self.client()?;
+        if client.hello.is_stateless() { by.only_party() } else { by.latest_party() }
+    }
+
     /// Hands on what is not understood here: log lines, the status of things to come.
     fn tell_client(&self, by: &Rc<Conversation>, method: &str, about: About<'_>) {
         let party = about.party.or_else(|| {
-            let party = by.latest_party()?;
-            (self.owned() || by.serves_one_client()).then_some(party)
+            let shared = || by.latest_party().filter(|_| by.serves_one_client());
+            if self.owned() { self.guess(by) } else { shared() }
         });
         let message = message::notification(method, about.params.map(RawValue::get));
         if let Some(party) = party {
@@ -129,12 +141,9 @@ fn is_wanted(party: &Party, method: &str, params: Option<&RawValue>) -> bool {
 
 /// Progress carries the id of our call; the client gets its own token back.
 fn tell_progress(about: About<'_>) {
-    let Some(party) = about.party else { return };
-    let Some(token) = party.desk.progress() else { return };
-    let Ok(mut params) = Params::parse(about.params) else { return };
-    params.set("progressToken", token);
-    let message = message::notification("notifications/progress", Some(&params.to_json()));
-    party.desk.stream().send(message.as_bytes(), Weight::Notice);
+    if let (Some(party), Some(params)) = (about.party, about.params) {
+        party.desk.tell_progress(params.get().to_owned());
+    }
 }
 
 fn changed_kinds(method: &str) -> Option<&'static [Kind]> {

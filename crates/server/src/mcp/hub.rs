@@ -45,6 +45,12 @@ use crate::{
     task::{self, Owned},
 };
 
+/// Ways in which one caller's clients without a session introduce themselves. Each has connections
+/// of its own, so they are few; the one idle for longest makes room.
+const INTRODUCTIONS_MAX: usize = 16;
+/// Catalogues that are kept: clients introduce themselves in a handful of ways, and one who varies
+/// them for fun has its own made anew.
+const CATALOGUES_MAX: usize = 64;
 /// At the end of the gateway its own drain decides how long calls may go on.
 const SHUTDOWN: Duration = Duration::from_secs(3600);
 
@@ -221,8 +227,15 @@ impl Hub {
             let is_busy = known.is_busy();
             return if is_busy { Err(busy("too many requests are under way")) } else { Ok(known) };
         }
-        let stand_ins: Vec<_> = self.stand_ins.borrow().values().map(Rc::clone).collect();
-        if !self.made_room(stand_ins, mcp.session.max as usize) {
+        let (all, own): (Vec<_>, Vec<_>) = {
+            let stand_ins = self.stand_ins.borrow();
+            let own = stand_ins.iter().filter(|((name, _), _)| *name == caller.name);
+            let own = own.map(|(_, it)| Rc::clone(it)).collect();
+            (stand_ins.values().map(Rc::clone).collect(), own)
+        };
+        let has_room =
+            self.made_room(own, INTRODUCTIONS_MAX) && self.made_room(all, mcp.session.max as usize);
+        if !has_room {
             return Err(busy("too many kinds of clients are at work; try again"));
         }
         let opening = Opening {
@@ -270,12 +283,24 @@ impl Hub {
         if let Some(known) = self.catalogues.borrow().get(&hello.profile) {
             return Rc::clone(known);
         }
-        let live = self.ground.live();
+        // The config whose servers these are: the one that serves may be newer for a moment.
+        let followed = self.followed.borrow().clone();
+        let live = followed.unwrap_or_else(|| self.ground.live());
         let listing = |group: &Group| group.listing(hello);
         let listings: Vec<Option<Arc<Listing>>> = self.groups().iter().map(listing).collect();
         let catalogue = Rc::new(Catalogue::new(&naming(&live.file.mcp), &listings));
-        self.catalogues.borrow_mut().insert(hello.profile, Rc::clone(&catalogue));
+        let mut catalogues = self.catalogues.borrow_mut();
+        if catalogues.len() >= CATALOGUES_MAX {
+            catalogues.clear();
+        }
+        catalogues.insert(hello.profile, Rc::clone(&catalogue));
+        drop(catalogues);
         catalogue
+    }
+
+    /// Whatever was made of all servers' lists is made anew when it is asked for.
+    pub(crate) fn forget_catalogues(&self) {
+        self.catalogues.borrow_mut().clear();
     }
 
     /// A server offers other things than before, or for the first time.

@@ -1,8 +1,8 @@
 //! Keeping an eye on one server: the gateway's own connection to it, its lists, its probes.
 //!
 //! Rules kept here:
-//! - A probe is a `ping` (`server/discover` in the stateless era, which has none) over the connection that is there; it makes one where there is none, and
-//!   never a second one. A program that every session has for itself is probed over a session's
+//! - A probe is a `ping` (`server/discover` in the stateless era, which has none) over the
+//!   connection that is there; it makes one where there is none, and never a second one. A program that every session has for itself is probed over a session's
 //!   connection, and not at all without one; for its lists it is started once, at the beginning.
 //! - A probe needs no permit: it goes on while the breaker is open, and heals it.
 //! - A shared program that ended is started again, when its supervisor allows.
@@ -135,7 +135,12 @@ async fn probe_over(server: &Rc<Server>, link: &Rc<Link>) -> bool {
     let (method, voice) = (link.ping(), Voice::of(&link.hello));
     match talk.ask(method, Params::default(), voice, limit).await {
         Reply::Answer(Ok(_)) => true,
-        Reply::Answer(Err(_)) => false,
+        Reply::Answer(Err(_)) => {
+            // It may speak another era than it did.
+            let Some(generation) = link.generation_of(&talk) else { return false };
+            link.lost(generation);
+            revive(server, link).await
+        }
         Reply::Failed(failure) => {
             if failure.ends_conversation()
                 && let Some(generation) = link.generation_of(&talk)

@@ -38,8 +38,8 @@ use tidegate_mcp::{
     health::{self, Reply as Meaning},
     link::{self as machine, Generation, LinkState},
     listing::ServerInfo,
-    message::{ErrorObject, Params},
-    stateless::{UNSUPPORTED_VERSION, discover},
+    message::{ErrorObject, INVALID_PARAMS, Params},
+    stateless::{HEADER_MISMATCH, UNSUPPORTED_VERSION, discover},
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -85,7 +85,7 @@ pub(crate) struct Link {
     pub(super) subscriptions: RefCell<BTreeSet<String>>,
     /// Those have changed: whoever listens asks anew.
     resubscribed: Rc<Notify>,
-    listening: RefCell<Option<Owned>>,
+    listening: RefCell<Vec<Owned>>,
     /// A look whether the server still answers, which sessions that open share.
     checking: RefCell<Option<Rc<freshness::Check>>>,
     /// When the connection was made, and when something last went over it.
@@ -345,7 +345,7 @@ impl Link {
                 let hello = client.as_ref().map_or(&self.hello, |client| &client.hello);
                 let voice = Voice { hello, party: ask.party.clone() };
                 let reply = talk.ask(ask.method, params, voice, left).await;
-                if talk.is_stateless() { self.doubted(reply) } else { reply }
+                self.doubted(reply, talk.is_stateless())
             }
             None => Reply::Failed(Failure::session_lost()),
         };
@@ -375,16 +375,21 @@ impl Link {
         (next, answer)
     }
 
-    /// A server that does not speak the era any more refused the request unread: it is greeted
-    /// anew.
-    fn doubted(&self, reply: Reply) -> Reply {
-        match &reply {
-            Reply::Answer(Err(error)) if code_of(error) == Some(UNSUPPORTED_VERSION) => {
-                self.server.set_eras(Default::default());
-                Reply::Failed(Failure::session_lost())
+    /// A server that does not speak the era any more refused the request unread, in words of the
+    /// other or in none: it is greeted anew.
+    fn doubted(&self, reply: Reply, is_stateless: bool) -> Reply {
+        let is_doubtful = match &reply {
+            Reply::Answer(Err(error)) => is_about_the_era(error),
+            Reply::Answer(Ok(_)) => false,
+            Reply::Failed(failure) => {
+                is_stateless && matches!(failure.cause, Cause::Status(400 | 404 | 405 | 406))
             }
-            _ => reply,
+        };
+        if !is_doubtful {
+            return reply;
         }
+        self.server.set_eras(Default::default());
+        Reply::Failed(Failure::session_lost())
     }
 
     /// No keepalive any more, from this moment on.
@@ -395,7 +400,7 @@ impl Link {
     /// Nothing is sent any more, no keepalive either, and nobody connects.
     pub(crate) fn stop(&self) {
         self.keepalive.borrow_mut().take();
-        self.listening.borrow_mut().take();
+        self.listening.borrow_mut().clear();
         self.machine.borrow_mut().close();
         self.connecting.borrow_mut().take();
         self.turned.notify_waiters();
@@ -420,6 +425,19 @@ impl Link {
     /// Whether the server is spoken to without a session.
     pub(crate) fn is_stateless(&self) -> bool {
         self.talk.borrow().as_ref().is_some_and(|(_, talk)| talk.is_stateless())
+    }
+
+    /// Whether clients may still speak over it: the gateway's own serves them while the server is
+    /// spoken to without sessions (or is a program that all share), a client's own while the era
+    /// that it speaks is not known to be gone.
+    pub(crate) fn is_fit(&self) -> bool {
+        let eras = self.server.eras();
+        match self.owner {
+            Owner::Gateway => {
+                self.server.is_shared_child() || eras.speaks(Era::Stateless) == Some(true)
+            }
+            Owner::Client(_) => eras.speaks(self.era()) != Some(false),
+        }
     }
 
     /// What asks the server for a sign of life.
@@ -506,8 +524,14 @@ fn outcome_of(reply: &Result<Bytes, Bytes>) -> &'static str {
     }
 }
 
-fn code_of(error: &[u8]) -> Option<i64> {
-    serde_json::from_slice::<&RawValue>(error).ok().map(|it| ErrorObject::read(it).code)
+/// Whether an `error` says that the request was written for another era.
+fn is_about_the_era(error: &[u8]) -> bool {
+    let read = serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read);
+    read.is_some_and(|error| match error.code {
+        UNSUPPORTED_VERSION | HEADER_MISMATCH => true,
+        INVALID_PARAMS => error.message.contains("_meta"),
+        _ => false,
+    })
 }
 
 /// What an `error` says of its server.

@@ -4,10 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use serde_json::value::RawValue;
-use tidegate_mcp::message::Id;
+use tidegate_mcp::{
+    message::{self, Id},
+    raw::Fields,
+};
 use tokio::sync::Notify;
 
-use super::{client::Client, conversation::Conversation, stream::Stream};
+use super::{
+    client::Client,
+    conversation::Conversation,
+    stream::{Stream, Weight},
+};
+
+/// Questions about one call that wait for its client.
+const WAITING_MAX: u32 = 64;
 
 /// The client's side of one call.
 pub(crate) struct Party {
@@ -27,6 +37,9 @@ pub(crate) struct Party {
 pub(crate) struct Desk {
     stream: RefCell<Rc<Stream>>,
     progress: RefCell<Option<Box<RawValue>>>,
+    /// The client has left, to come back: the latest progress waits for it.
+    is_away: Cell<bool>,
+    missed: RefCell<Option<String>>,
     /// Requests of the server's that the client has not answered.
     asked: Cell<u32>,
     waiting: RefCell<Vec<Waiting>>,
@@ -49,6 +62,8 @@ impl Desk {
         Rc::new(Self {
             stream: RefCell::new(Rc::clone(stream)),
             progress: RefCell::default(),
+            is_away: Cell::default(),
+            missed: RefCell::default(),
             asked: Cell::default(),
             waiting: RefCell::default(),
             turned: Notify::new(),
@@ -60,9 +75,31 @@ impl Desk {
         Rc::clone(&self.stream.borrow())
     }
 
-    /// The client waits on another stream now.
+    /// The client waits on this stream now, and hears the latest of what it missed.
     pub(crate) fn move_to(&self, stream: &Rc<Stream>) {
         *self.stream.borrow_mut() = Rc::clone(stream);
+        self.is_away.set(false);
+        if let Some(missed) = self.missed.take() {
+            self.tell_progress(missed);
+        }
+    }
+
+    /// The client leaves, to come back.
+    pub(crate) fn leave(&self) {
+        self.is_away.set(true);
+    }
+
+    /// Tells of progress, with the client's own token, if it wants to hear of it.
+    pub(crate) fn tell_progress(&self, params: String) {
+        let Some(token) = self.progress() else { return };
+        if self.is_away.get() {
+            *self.missed.borrow_mut() = Some(params);
+            return;
+        }
+        let Ok(mut fields) = Fields::parse(&params, &[]) else { return };
+        fields.set("progressToken", token);
+        let message = message::notification("notifications/progress", Some(&fields.to_json()));
+        self.stream().send(message.as_bytes(), Weight::Notice);
     }
 
     /// The client's token for progress, as it wrote it; `None` if it wants none.
@@ -90,11 +127,15 @@ impl Desk {
         self.asked.set(self.asked.get().saturating_sub(1));
     }
 
-    /// The client is to be asked with the answer to its request.
-    pub(crate) fn wait(&self, waiting: Waiting) {
+    /// The client is to be asked with the answer to its request; the question, if too many wait.
+    pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Waiting> {
+        if self.asked.get() >= WAITING_MAX {
+            return Err(waiting);
+        }
         self.one_asked();
         self.waiting.borrow_mut().push(waiting);
         self.turned.notify_waiters();
+        Ok(())
     }
 
     /// Waits until the client is to be asked something; what.

@@ -169,8 +169,12 @@ impl Server {
         self.eras.get()
     }
 
+    /// What is known has changed. Clients are known to it by other profiles then.
     pub(crate) fn set_eras(&self, eras: Eras) {
-        self.eras.set(eras);
+        let hub = self.ground.upgrade().and_then(|ground| ground.hub());
+        if let (true, Some(hub)) = (self.eras.replace(eras) != eras, hub) {
+            hub.forget_catalogues();
+        }
     }
 
     /// Whether it speaks the transport before streamable HTTP.

@@ -5,10 +5,10 @@
 //!   is first seen, after the server said that something changed, and after it was lost and came
 //!   back. Concurrent wishes share one fetch; what changes meanwhile is fetched once more.
 //! - The last listing stays when its server is down: names depend on the config and not on health.
-//! - Bounded: [`PROFILES_MAX`] profiles; others see what the gateway itself is shown.
+//! - Bounded: [`PROFILES_MAX`] profiles, of which the one unused for longest makes room.
 //! - A definition that changed is told on, once (S39).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -42,12 +42,16 @@ const SETTLE: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(crate) struct Shelf {
     by_profile: RefCell<BTreeMap<Profile, Entry>>,
+    /// Counts looks.
+    looks: Cell<u64>,
     /// A listing has arrived, or a fetch has failed.
     news: Notify,
 }
 
 #[derive(Default)]
 struct Entry {
+    /// The latest look.
+    looked_at: Cell<u64>,
     /// Who looked first, and in which era: on whose behalf it is looked again.
     hello: Option<(Hello, Era)>,
     listing: Option<Arc<Listing>>,
@@ -63,7 +67,13 @@ impl Shelf {
     /// What a client of this profile is offered, as far as it is known.
     pub(crate) fn listing(&self, profile: Profile) -> Option<Arc<Listing>> {
         let shelf = self.by_profile.borrow();
-        let of = |profile| shelf.get(&profile).and_then(|entry| entry.listing.clone());
+        let look = self.looks.get() + 1;
+        self.looks.set(look);
+        let of = |profile| {
+            let entry: &Entry = shelf.get(&profile)?;
+            entry.looked_at.set(look);
+            entry.listing.clone()
+        };
         of(profile).or_else(|| of(Profile::own()))
     }
 
@@ -72,7 +82,7 @@ impl Shelf {
         let shelf = self.by_profile.borrow();
         match shelf.get(&profile) {
             Some(entry) => entry.listing.is_some(),
-            None => shelf.len() >= PROFILES_MAX,
+            None => false,
         }
     }
 
@@ -101,7 +111,7 @@ pub(crate) fn fetch(server: &Rc<Server>, link: &Link, hello: &Hello, kinds: &[Ki
     let Some(talk) = link.conversation() else { return };
     let Some(info) = link.info() else { return };
     let mut shelf = server.shelf.by_profile.borrow_mut();
-    if !shelf.contains_key(&profile) && shelf.len() >= PROFILES_MAX {
+    if !shelf.contains_key(&profile) && shelf.len() >= PROFILES_MAX && !make_room(&mut shelf) {
         return;
     }
     let entry = shelf.entry(profile).or_default();
@@ -130,6 +140,15 @@ pub(crate) fn fetch(server: &Rc<Server>, link: &Link, hello: &Hello, kinds: &[Ki
         }
         fetching.run(&talk, gather).await;
     }));
+}
+
+/// Whether one listing could be put away: the one that nobody has looked at for longest.
+fn make_room(shelf: &mut BTreeMap<Profile, Entry>) -> bool {
+    let others = shelf.iter().filter(|(profile, _)| **profile != Profile::own());
+    let idle = others.filter(|(_, entry)| entry.fetching.is_none());
+    let oldest = idle.min_by_key(|(_, entry)| entry.looked_at.get());
+    let oldest = oldest.map(|(profile, _)| *profile);
+    oldest.and_then(|profile| shelf.remove(&profile)).is_some()
 }
 
 struct Fetching {

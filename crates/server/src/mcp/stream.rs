@@ -101,7 +101,8 @@ impl Streams {
         let (stream, event) = last_event.split_once('-')?;
         let (stream, event): (u32, u64) = (stream.parse().ok()?, event.parse().ok()?);
         let stream = self.all.borrow().get(&stream).map(Rc::clone)?;
-        stream.remembers(event + 1).then(|| stream.attach(event + 1))
+        let next = event.checked_add(1)?;
+        stream.remembers(next).then(|| stream.attach(next))
     }
 
     /// Ends the stream that belongs to no call.

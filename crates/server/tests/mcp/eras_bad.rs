@@ -3,12 +3,12 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
 
-use crate::bed::{Gate, Setup, eventually, ms};
+use crate::bed::{Gate, Setup, eventually, ms, now};
 use crate::client::{Hello, post, text_of, usual};
 use crate::visitor::{VERSION, Visitor};
-use crate::wire::End;
+use crate::wire::{Ask, End, Exchange};
 
 fn script() -> Script {
     Script::of(vec![
@@ -145,4 +145,124 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
         counts.delivered("hang") == counts.cancelled
     });
     assert_eq!(visitor.call("echo")["resultType"], "complete");
+}
+
+#[test]
+fn a_question_reaches_the_client_whose_call_caused_it_or_nobody() {
+    let script = Script::of(vec![
+        Tool::new("ask", Act::Rounds(2)).then(Act::Echo),
+        Tool::new("slow", Act::Slow(1_500)),
+    ]);
+    // Over one stream of events nothing says which call a question belongs to.
+    let fake = FakeMcpServer::start(script.over_sse());
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let visitor = Visitor::able(gate.address(), json!({"elicitation": {}}));
+    let needed = visitor.call("ask");
+    assert_eq!(needed["resultType"], "input_required", "{needed}");
+    let other = visitor.clone();
+    let slow = thread::spawn(move || other.call("slow"));
+    eventually("the other call is there", || fake.counts().delivered("slow") == 1);
+    let again = json!({"name": "ask", "requestState": needed["requestState"],
+        "inputResponses": {"question-1": {"action": "accept"}}});
+    drop(visitor.result("tools/call", again));
+    let done = slow.join().expect("the other call");
+    assert_eq!(done["resultType"], "complete", "it was asked nothing: {done}");
+}
+
+#[test]
+fn what_only_one_client_wanted_to_hear_is_not_asked_for_when_it_has_gone() {
+    let fake = FakeMcpServer::start(script().stateless().resource("memo://a", "A"));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    client.tools();
+    client.result("resources/subscribe", json!({"uri": "memo://a"}));
+    let wished = || {
+        let listens = fake.received_of("subscriptions/listen");
+        let wish = |it: &tidegate_server::fake_mcp::Received| {
+            it.message["params"]["notifications"]["resourceSubscriptions"].is_array()
+        };
+        listens.iter().filter(|it| wish(it)).count()
+    };
+    eventually("it is asked for", || wished() == 1);
+    let listening = fake.counts().listening;
+    assert_eq!(client.delete(), 200);
+    eventually("the stream about it is closed", || fake.counts().listening < listening);
+}
+
+#[test]
+fn a_request_that_stands_alone_needs_no_session_whatever_it_names() {
+    let (_fake, gate) = bed("");
+    let visitor = Visitor { headers: "mcp-session-id: gone\r\n", ..Visitor::of(gate.address()) };
+    assert_eq!(visitor.call("echo")["resultType"], "complete");
+    for verb in ["GET", "DELETE"] {
+        let headers = format!("accept: text/event-stream\r\nmcp-protocol-version: {VERSION}\r\n");
+        let ask = Ask { verb, path: "/mcp", headers, body: b"" };
+        let answer = Exchange::begin(gate.address(), &ask).expect("an answer");
+        assert_eq!(answer.status, 405, "{verb}");
+    }
+}
+
+#[test]
+fn an_event_id_beyond_all_numbers_is_only_an_unknown_one() {
+    let (_fake, gate) = bed("");
+    let client = gate.open();
+    for id in ["0-18446744073709551615", "4294967296-0", "-", "0-", "x"] {
+        assert_eq!(client.resume(id).status, 200, "{id}: the standing stream is what there is");
+    }
+    assert_eq!(client.text("echo"), "{}");
+}
+
+#[test]
+fn a_call_that_waits_for_its_client_does_not_hold_up_the_end() {
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("ask", Act::Elicit)]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let visitor = Visitor::able(gate.address(), json!({"elicitation": {}}));
+    assert_eq!(visitor.call("ask")["resultType"], "input_required");
+    let began = now();
+    gate.server.stop();
+    // The drain of the gateway is 30 s.
+    assert!(began.elapsed() < ms(10_000), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_server_that_changes_its_era_is_found_again() {
+    let eras = [script(), script().stateless(), script(), script().stateless()];
+    let fake = FakeMcpServer::start(eras[0].clone());
+    let gate = Setup { health: "failure_threshold: 100", ..Setup::of(&[("a", &fake)]) }.start();
+    let (client, visitor) = (gate.open(), Visitor::of(gate.address()));
+    client.tools();
+    visitor.tools();
+    for (at, era) in eras.into_iter().enumerate() {
+        fake.set_script(era);
+        fake.crash();
+        fake.restart();
+        eventually(&format!("a session finds it after change {at}"), || {
+            let said = client.request("tools/call", json!({"name": "echo", "arguments": {}}));
+            text_of(&said["result"]) == "{}"
+        });
+        eventually(&format!("a visitor finds it after change {at}"), || {
+            let said = visitor.answer("tools/call", json!({"name": "echo", "arguments": {}}));
+            text_of(&said["result"]) == "{}"
+        });
+    }
+}
+
+#[test]
+fn a_call_that_waits_for_a_server_which_is_taken_away_goes_nowhere_else() {
+    let (a, b) = (FakeMcpServer::start(script()), FakeMcpServer::start(script()));
+    let setup = |servers: &[(&'static str, &FakeMcpServer)]| Setup {
+        mcp: "connect_wait: 20s,",
+        ..Setup::of(servers)
+    };
+    let gate = setup(&[("a", &a), ("b", &b)]).start();
+    gate.open().tools();
+    a.change(|script| script.opening = Opening::Hang);
+    let client = gate.open();
+    let call = thread::spawn(move || client.request("tools/call", json!({"name": "a_echo"})));
+    eventually("the server is being connected to", || a.counts().of("initialize") >= 3);
+    gate.reload(&setup(&[("b", &b)]).yaml());
+    let answer = call.join().expect("a call");
+    assert_eq!(b.counts().delivered("echo"), 0, "{answer}");
+    let told = answer.to_string();
+    assert!(told.contains("unavailable") || told.contains("unknown tool"), "{answer}");
 }

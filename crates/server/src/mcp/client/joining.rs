@@ -141,6 +141,7 @@ impl Client {
         }
         *self.places.borrow_mut() = places;
         let news = self.session.borrow_mut().reload(now, &carried);
+        self.turned.notify_waiters();
         if news == News::Changed {
             self.tell_changes();
         }
@@ -160,11 +161,12 @@ impl Client {
         let this = Weak::clone(&self.this);
         let limit = server.initialize_within();
         // A link that is there at once remembers what the client says before it is made.
-        let link = (!server.must_ask_era(&self.hello)).then(|| self.own_link(&server));
+        let is_known = !server.must_ask_era(&self.hello);
+        let link = if is_known { self.own_link(&server) } else { None };
         let hello = self.hello.clone();
         task::spawn("mcp join", async move {
             server.ask_era(&hello).await;
-            let link = link.or_else(|| Some(this.upgrade()?.own_link(&server)));
+            let link = link.or_else(|| this.upgrade()?.own_link(&server));
             let Some(link) = link else { return };
             let mut brought = link.bring_up(limit).await;
             let until = link.ground.now().after(server.connect_timeout);
@@ -207,22 +209,20 @@ impl Client {
         self.turned.notify_waiters();
     }
 
-    pub(super) fn own_link(&self, server: &Rc<Server>) -> Rc<Link> {
+    /// The link to a server, made if there is none; none to a server that a reload took away.
+    pub(super) fn own_link(&self, server: &Rc<Server>) -> Option<Rc<Link>> {
         let mut places = self.places.borrow_mut();
-        // A reload may have taken it away; the link is then made for nobody, and dropped.
-        let place = places.iter_mut().find_map(|it| Some((it.position(server)?, it)));
-        let mut place = place.and_then(|(at, it)| it.links.get_mut(at));
-        if let Some(link) = place.as_ref().and_then(|it| (**it).clone()) {
-            return link;
+        let (at, place) = places.iter_mut().find_map(|it| Some((it.position(server)?, it)))?;
+        let place = place.links.get_mut(at)?;
+        if let Some(link) = place {
+            return Some(Rc::clone(link));
         }
         let link = server.shared_link(&self.hello).unwrap_or_else(|| {
             let owner = Owner::Client(Weak::clone(&self.this));
             Link::new(&self.ground, server, self.hello.clone(), owner)
         });
-        if let Some(place) = &mut place {
-            **place = Some(Rc::clone(&link));
-        }
-        link
+        *place = Some(Rc::clone(&link));
+        Some(link)
     }
 
     fn known(&self, place: usize) -> Known {

@@ -61,9 +61,13 @@ impl Client {
             let Some(party) = party else {
                 return refuse("the client has no session in which it could be asked");
             };
-            let (talk, method) = (Rc::downgrade(talk), method.to_owned());
+            let (by, method) = (Rc::downgrade(talk), method.to_owned());
             let params = params.map(ToOwned::to_owned);
-            return party.desk.wait(Waiting { talk, id, method, params });
+            let waiting = Waiting { talk: by, id: id.clone(), method, params };
+            if party.desk.wait(waiting).is_err() {
+                refuse("too many questions wait for the client");
+            }
+            return;
         }
         if self.questions.borrow().len() >= QUESTIONS_MAX {
             return refuse("too many questions wait for the client");

@@ -127,8 +127,7 @@ impl Client {
             return Some(link);
         }
         server.ask_era(&self.hello).await;
-        self.place_of(server)?;
-        let link = self.own_link(server);
+        let link = self.own_link(server)?;
         let level = self.level.borrow().clone();
         if let Some(level) = level.filter(|_| !server.is_shared_child() && !link.is_stateless()) {
             link.set_level(&level);

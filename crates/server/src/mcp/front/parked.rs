@@ -35,10 +35,11 @@ use crate::{
     task::Owned,
 };
 
-/// Calls of one client that wait for it.
-const PARKED_MAX: usize = 64;
+/// Calls of one client that wait for it. Each holds one of the turns that its server has
+/// (`max_calls`), so they are few.
+const PARKED_MAX: usize = 16;
 /// How long one waits: a person may have to be asked.
-const PARKED_FOR: Millis = Millis::seconds(600);
+const PARKED_FOR: Millis = Millis::seconds(300);
 /// What the name of a parked call begins with: a server's own state does not.
 const PREFIX: &str = "tidegate.parked.";
 
@@ -81,6 +82,11 @@ impl ParkingLot {
         self.0.borrow().is_empty()
     }
 
+    /// Nobody can come back any more.
+    pub(crate) fn clear(&self) {
+        drop(self.0.take());
+    }
+
     /// Those whose client did not come back are given up.
     pub(crate) fn sweep(&self, now: Now) {
         self.0.borrow_mut().retain(|_, parked| !now.reached(parked.until));
@@ -103,6 +109,7 @@ impl ParkingLot {
         };
         let name = format!("{PREFIX}{id}");
         let told = asking(&questions, &name);
+        call.desk.leave();
         let parked = Parked { call, questions, until: now.after(PARKED_FOR) };
         self.0.borrow_mut().insert(name, parked);
         Ok(told)

@@ -1,5 +1,5 @@
-//! Whether a server without sessions is still there: a session that opens has nothing else to go by,
-//! since there is no `initialize` that would tell.
+//! Whether a server without sessions is still there: a session that opens has nothing else to go
+//! by, since there is no `initialize` that would tell.
 //!
 //! Rules kept here:
 //! - A server that has answered anything within `fresh_for` is not asked.

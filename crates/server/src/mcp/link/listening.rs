@@ -4,6 +4,8 @@
 //! What it brings is heard like everything else a server says (`hearing`).
 //!
 //! Rules kept here:
+//! - Lists and resources are asked for apart: a server that takes no more resources still tells of
+//!   its lists.
 //! - It is asked only for what the server says it tells.
 //! - A stream that ends is asked for again after 2 s, twice as long each time, up to 30 s; a server
 //!   that has no such method is not asked again.
@@ -21,28 +23,54 @@ use tidegate_mcp::{
 use tokio::{sync::Notify, time::Instant};
 
 use super::Link;
-use crate::mcp::{
-    conversation::{Conversation, Reply, Voice},
-    hello::Hello,
+use crate::{
+    mcp::{
+        conversation::{Conversation, Reply, Voice},
+        hello::Hello,
+    },
+    task::{self, Owned},
 };
 
 /// A stream is asked for anew once a day, whatever happens.
 const AGAIN_AFTER: Millis = Millis::seconds(24 * 3600);
+/// How long changes of what is to be heard are gathered.
+const SETTLE: Duration = Duration::from_millis(50);
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// A stream that lasted this long was a good one.
 const LASTED: Duration = Duration::from_secs(10);
 
+/// What one stream is about.
+#[derive(Clone, Copy)]
+enum About {
+    Lists,
+    Resources,
+}
+
+/// Begins to listen, if there is no session in which the server would speak by itself.
+pub(super) fn begin(link: &Link, talk: &Rc<Conversation>) -> Vec<Owned> {
+    if !talk.is_stateless() {
+        return Vec::new();
+    }
+    let listen = |about| {
+        let resubscribed = Rc::clone(&link.resubscribed);
+        let listening = run(link.downgrade(), about, Rc::clone(talk), resubscribed);
+        task::spawn_owned("mcp listening", listening)
+    };
+    vec![listen(About::Lists), listen(About::Resources)]
+}
+
 /// Listens until the conversation is over.
-pub(super) async fn run(link: Weak<Link>, talk: Rc<Conversation>, resubscribed: Rc<Notify>) {
+async fn run(link: Weak<Link>, about: About, talk: Rc<Conversation>, resubscribed: Rc<Notify>) {
     let hello = Hello::own();
     let mut wait = WAIT_MIN;
     while !talk.is_over() {
         let mut changed = std::pin::pin!(resubscribed.notified());
         changed.as_mut().enable();
-        let Some(filter) = link.upgrade().map(|link| link.filter()) else { return };
+        let Some(filter) = link.upgrade().map(|link| link.filter(about)) else { return };
         if filter.is_empty() {
             changed.await;
+            tokio::time::sleep(SETTLE).await;
             continue;
         }
         let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
@@ -51,7 +79,11 @@ pub(super) async fn run(link: Weak<Link>, talk: Rc<Conversation>, resubscribed: 
         let began = Instant::now();
         let reply = tokio::select! {
             reply = talk.ask(listen::METHOD, params, Voice::of(&hello), AGAIN_AFTER) => reply,
-            () = &mut changed => continue,
+            () = &mut changed => {
+                // Wishes come in numbers.
+                tokio::time::sleep(SETTLE).await;
+                continue;
+            }
         };
         if is_unknown(&reply) {
             // Another wish may be one that it knows.
@@ -65,19 +97,28 @@ pub(super) async fn run(link: Weak<Link>, talk: Rc<Conversation>, resubscribed: 
 
 impl Link {
     /// What is to be heard over this link.
-    fn filter(&self) -> Filter {
+    fn filter(&self, about: About) -> Filter {
         let Some(info) = self.info() else { return Filter::default() };
-        let uris = self.subscriptions.borrow().clone();
-        Filter {
-            tools: info.tells_changes("tools"),
-            prompts: info.tells_changes("prompts"),
-            resources: info.tells_changes("resources"),
-            uris,
+        match about {
+            About::Lists => Filter {
+                tools: info.tells_changes("tools"),
+                prompts: info.tells_changes("prompts"),
+                resources: info.tells_changes("resources"),
+                ..Filter::default()
+            },
+            About::Resources => {
+                let uris = self.subscriptions.borrow();
+                let uris = uris.iter().take(listen::URIS_MAX).cloned().collect();
+                Filter { uris, ..Filter::default() }
+            }
         }
     }
 
     /// A client wants to hear of a resource, or does not any more.
     pub(in crate::mcp) fn subscribe(&self, uri: &str, is_wanted: bool) {
+        if is_wanted && uri.len() > listen::URI_MAX {
+            return;
+        }
         let has_changed = match is_wanted {
             true => self.subscriptions.borrow_mut().insert(uri.to_owned()),
             false => self.subscriptions.borrow_mut().remove(uri),

@@ -129,7 +129,7 @@ impl Link {
     async fn greet(&self, talk: &Rc<Conversation>) -> Result<ServerInfo, Failure> {
         let mut refused: Vec<Era> = Vec::new();
         let mut first = None;
-        for era in self.server.eras().worth_trying(self.wishes) {
+        for era in self.server.eras().in_order(self.wishes) {
             match self.try_era(talk, era).await {
                 Ok(info) => {
                     // Other links may have learned something meanwhile.
@@ -154,7 +154,7 @@ impl Link {
         if refused == [Era::Stateless] && eras.speaks(Era::Sessions) == Some(true) {
             eras.learn(Era::Stateless, false);
             self.server.set_eras(eras);
-        } else if refused.len() > 1 {
+        } else if !refused.is_empty() {
             eras.forget();
             self.server.set_eras(eras);
         }
@@ -259,12 +259,7 @@ impl Link {
                     *self.info.borrow_mut() = Some(Rc::new(info));
                     self.made_at.set(self.ground.now());
                     self.heard_at.set(self.ground.now());
-                    let listening = talk.is_stateless().then(|| {
-                        let listening =
-                            listening::run(self.downgrade(), talk, Rc::clone(&self.resubscribed));
-                        task::spawn_owned("mcp listening", listening)
-                    });
-                    *self.listening.borrow_mut() = listening;
+                    *self.listening.borrow_mut() = listening::begin(self, &talk);
                 } else {
                     task::spawn("end of an unwanted connection", talk.close());
                 }
