@@ -8,5 +8,6 @@ mod catalogue;
 mod hostile;
 mod messages;
 mod names;
+mod schemas;
 mod support;
 mod tours;
