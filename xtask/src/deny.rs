@@ -23,8 +23,7 @@ const BANNED: &[(&str, &str)] = &[
 ];
 
 /// Crates that may be there twice, each with its reason.
-const TWO_VERSIONS: &[(&str, &str)] =
-    &[("syn", "only at build time: strum_macros, under jsonschema, is behind serde_derive")];
+const TWO_VERSIONS: &[(&str, &str)] = &[];
 
 /// Licences we accept, by their SPDX names.
 const LICENCES: &[&str] = &[

@@ -98,6 +98,8 @@ fn wrong_arguments_are_told_with_what_the_tool_takes_and_never_reach_it() {
     assert_eq!(told["isError"], true, "{told}");
     let text = text_of(&told);
     assert!(text.contains("title: string, count?: integer"), "{text}");
+    assert!(text.contains("- `title` is missing\n"), "{text}");
+    assert!(text.contains("- `/count`: must be an integer, and is a string: `\"many\"`"), "{text}");
     assert_eq!(tracker.counts().delivered("create_issue"), 0);
     let unknown = client.call("call_tool", json!({"tool_name": "tracker_create_isue"}));
     assert!(text_of(&unknown).contains("Did you mean `tracker_create_issue`?"), "{unknown}");

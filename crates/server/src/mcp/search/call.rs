@@ -4,23 +4,22 @@
 //! - The forms that models send by mistake are understood: `name` and `arguments`, arguments as a
 //!   text of JSON, the whole call wrapped once more.
 //! - Arguments are checked against the tool's own schema before the call goes anywhere, and what is
-//!   wrong with them is told with the tool's parameters. A schema that cannot be used (references
-//!   to elsewhere, errors, larger than [`SCHEMA_MAX`]) checks nothing: the server will.
+//!   wrong with them is told with the tool's parameters. What [`schema`] cannot decide passes, and
+//!   so does everything under a schema larger than [`SCHEMA_MAX`]: the server will check it.
 
 use serde_json::{Map, Value, value::RawValue};
 use tidegate_mcp::{
     catalogue::Offered,
     message::Params,
     raw::{Fields, quoted},
+    schema,
 };
 
 use super::{CALL, FIND, find::compact};
 use crate::mcp::client::Client;
 
-/// Larger schemas are not compiled.
+/// Larger schemas are not read.
 const SCHEMA_MAX: usize = 256 * 1024;
-/// Problems that are told at once.
-const PROBLEMS: usize = 5;
 
 /// The params of the call that a `call_tool` stands for.
 pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawValue>, String> {
@@ -37,11 +36,11 @@ pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawV
         let shown: String = name.chars().take(80).collect();
         return Err(format!("There is no tool `{shown}`.{hint} `{FIND}` knows which there are."));
     };
+    let parameters = Value::Object(parameters);
     check(offered, &parameters)?;
     let meta =
         params.get("_meta").map(|it| format!(r#","_meta":{}"#, it.get())).unwrap_or_default();
-    let json =
-        format!(r#"{{"name":{},"arguments":{}{meta}}}"#, quoted(&name), Value::Object(parameters));
+    let json = format!(r#"{{"name":{},"arguments":{parameters}{meta}}}"#, quoted(&name));
     RawValue::from_string(json).map_err(|error| error.to_string())
 }
 
@@ -77,33 +76,22 @@ fn wanted(mut arguments: Map<String, Value>) -> Result<(String, Map<String, Valu
 }
 
 /// Checks arguments against the tool's own schema.
-fn check(offered: &Offered, parameters: &Map<String, Value>) -> Result<(), String> {
+fn check(offered: &Offered, parameters: &Value) -> Result<(), String> {
     let fields = Fields::parse(&offered.raw, &[]).unwrap_or_default();
-    let schema = fields.get("inputSchema").filter(|it| it.get().len() <= SCHEMA_MAX);
-    let Some(schema) = schema.and_then(|it| serde_json::from_str::<Value>(it.get()).ok()) else {
+    let takes = fields.get("inputSchema").filter(|it| it.get().len() <= SCHEMA_MAX);
+    let Some(takes) = takes.and_then(|it| serde_json::from_str::<Value>(it.get()).ok()) else {
         return Ok(());
     };
-    // Patterns are a server's: only an engine that takes linear time may run them (S55).
-    let patterns = jsonschema::PatternOptions::regex();
-    let options = jsonschema::options().with_pattern_options(patterns);
-    let Ok(validator) = options.build(&schema) else { return Ok(()) };
-    let parameters = Value::Object(parameters.clone());
-    let problems = validator.iter_errors(&parameters).take(PROBLEMS);
-    let problems: Vec<String> = problems
-        .map(|problem| {
-            let at = problem.instance_path().to_string();
-            let at = if at.is_empty() { String::new() } else { format!("`{at}`: ") };
-            format!("- {at}{problem}")
-        })
-        .collect();
+    let problems = schema::problems(&takes, parameters);
     if problems.is_empty() {
         return Ok(());
     }
+    let told: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
     let name = &offered.name;
     Err(format!(
         "The arguments of `{name}` do not fit, so it was not called:\n{}\nIt takes: {}",
-        problems.join("\n"),
-        compact(&schema)
+        told.join("\n"),
+        compact(&takes)
     ))
 }
 
