@@ -14,8 +14,8 @@
 //! Not decided: patterns and what depends on them, formats, `contains`, `propertyNames`,
 //! `dependentSchemas`, `unevaluated…`, references to elsewhere, to anchors, or dynamic ones.
 //!
-//! In here: `check` walks; `simple`, `shape` and `combined` hold the rules; `number` and `equal` say
-//! when two values are the same; `place` and `problem` are what is told.
+//! In here: `check` walks; `simple`, `shape` and `combined` hold the rules; `number` and `equal`
+//! say when two values are the same; `place` and `problem` are what is told.
 
 mod check;
 mod combined;

@@ -88,9 +88,9 @@ impl Link {
         matches!(self.owner, Owner::Client(_))
     }
 
-    /// Whose call it may be about, where the server does not say: over a client's own connection the
-    /// latest. Several programs may stand behind a client without a session; there it is the only
-    /// one, or nobody's (S44).
+    /// Whose call it may be about, where the server does not say: over a client's own connection
+    /// the latest. Several programs may stand behind a client without a session; there it is the
+    /// only one, or nobody's (S44).
     fn guess(&self, by: &Conversation) -> Option<Rc<Party>> {
         let client = self.client()?;
         if client.hello.is_stateless() { by.only_party() } else { by.latest_party() }

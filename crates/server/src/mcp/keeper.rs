@@ -2,8 +2,9 @@
 //!
 //! Rules kept here:
 //! - A probe is a `ping` (`server/discover` in the stateless era, which has none) over the
-//!   connection that is there; it makes one where there is none, and never a second one. A program that every session has for itself is probed over a session's
-//!   connection, and not at all without one; for its lists it is started once, at the beginning.
+//!   connection that is there; it makes one where there is none, and never a second one. A
+//!   program that every session has for itself is probed over a session's connection, and not at
+//!   all without one; for its lists it is started once, at the beginning.
 //! - A probe needs no permit: it goes on while the breaker is open, and heals it.
 //! - A shared program that ended is started again, when its supervisor allows.
 

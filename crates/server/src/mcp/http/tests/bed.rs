@@ -284,6 +284,8 @@ pub(crate) struct Talk {
     pub(crate) transport: HttpTransport,
     pub(crate) events: Events,
     pub(crate) pool: Rc<Pool>,
+    /// The calls whose streams were closed to be taken up again, in order.
+    pub(crate) pauses: Vec<u64>,
 }
 
 impl Talk {
@@ -296,7 +298,7 @@ impl Talk {
         let pool = Rc::new(Pool::default());
         let (transport, events) =
             HttpTransport::open(place, Rc::clone(&pool), Clock::start(), Millis::seconds(5));
-        Self { transport, events, pool }
+        Self { transport, events, pool, pauses: Vec::new() }
     }
 
     pub(crate) fn request(&self, call: u64, method: &str) {
@@ -317,8 +319,14 @@ impl Talk {
         self.notice("notifications/initialized");
     }
 
+    /// The next event but pauses, which are counted.
     pub(crate) async fn event(&mut self) -> Event {
-        self.events.recv().await.expect("the transport lives")
+        loop {
+            match self.events.recv().await.expect("the transport lives") {
+                Event::Paused { call } => self.pauses.push(call),
+                event => return event,
+            }
+        }
     }
 
     pub(crate) async fn message(&mut self) -> (Value, Option<u64>) {

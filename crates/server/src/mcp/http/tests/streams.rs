@@ -119,6 +119,7 @@ fn a_call_whose_stream_was_closed_is_taken_up_where_it_ended() {
         assert_eq!(talk.message().await, (note(2), Some(5)));
         assert_eq!(talk.message().await, (result(5), Some(5)));
         assert_eq!(from.elapsed().as_millis(), 5000);
+        assert_eq!(talk.pauses, [5], "the server closed it once; the other time it broke");
         let gets = server.all(|seen| seen.method == Method::GET);
         let ids: Vec<_> = gets.iter().map(|get| get.header("last-event-id")).collect();
         assert_eq!(ids, [Some("p-1"), Some("p-2")]);
