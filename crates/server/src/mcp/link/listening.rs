@@ -33,8 +33,6 @@ use crate::{
 
 /// A stream is asked for anew once a day, whatever happens.
 const AGAIN_AFTER: Millis = Millis::seconds(24 * 3600);
-/// How long changes of what is to be heard are gathered.
-const SETTLE: Duration = Duration::from_millis(50);
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// A stream that lasted this long was a good one.
@@ -70,7 +68,6 @@ async fn run(link: Weak<Link>, about: About, talk: Rc<Conversation>, resubscribe
         let Some(filter) = link.upgrade().map(|link| link.filter(about)) else { return };
         if filter.is_empty() {
             changed.await;
-            tokio::time::sleep(SETTLE).await;
             continue;
         }
         let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
@@ -79,11 +76,8 @@ async fn run(link: Weak<Link>, about: About, talk: Rc<Conversation>, resubscribe
         let began = Instant::now();
         let reply = tokio::select! {
             reply = talk.ask(listen::METHOD, params, Voice::of(&hello), AGAIN_AFTER) => reply,
-            () = &mut changed => {
-                // Wishes come in numbers.
-                tokio::time::sleep(SETTLE).await;
-                continue;
-            }
+            // At once: whoever wishes expects to hear what comes next.
+            () = &mut changed => continue,
         };
         if is_unknown(&reply) {
             // Another wish may be one that it knows.
