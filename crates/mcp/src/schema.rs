@@ -5,7 +5,7 @@
 //!
 //! Rules kept here:
 //! - Only what surely breaks the schema is a problem. What cannot be decided passes: the server has
-//!   the last word. So every rule has three answers, [`Verdict`], and `not` turns only sure ones.
+//!   the last word. So every rule has three answers, `Verdict`, and `not` turns only sure ones.
 //! - Schema and arguments are somebody else's: work, depth, problems and their texts have bounds,
 //!   and whatever lies beyond a bound is undecided.
 //! - Drafts: 2020-12, and what older ones mean differently if the schema names one: a list of

@@ -7,7 +7,7 @@
 //! - It listens on loopback ports that the system picks, so it is in nobody's way.
 //! - Whoever has no key is refused, also where the config asks for none: other users of the
 //!   machine can reach a loopback port. A caller of the config's own stays what it is there.
-//! - It ends within [`DRAIN_MAX`]: its one client has said all it had to say.
+//! - It ends within `DRAIN_MAX`: its one client has said all it had to say.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
