@@ -16,8 +16,8 @@ use crate::{
     cause::Cause,
     health::Failure,
     listing::ServerInfo,
-    message::ErrorObject,
-    stateless::{UNSUPPORTED_VERSION, VERSION, discover},
+    message::{ErrorObject, INVALID_PARAMS},
+    stateless::{HEADER_MISMATCH, UNSUPPORTED_VERSION, VERSION, discover},
 };
 
 /// An era of the protocol.
@@ -122,6 +122,26 @@ pub fn of_failure(failure: Failure) -> Greeted {
     }
 }
 
+/// Whether an `error` says that its request was written for another era than the server speaks:
+/// it was refused unread, and the server is to be greeted anew.
+#[must_use]
+pub fn is_about_the_era(error: &ErrorObject<'_>) -> bool {
+    match error.code {
+        UNSUPPORTED_VERSION | HEADER_MISMATCH => true,
+        // What a request without an envelope is told.
+        INVALID_PARAMS => error.message.contains("_meta"),
+        _ => false,
+    }
+}
+
+/// The same of a request in an era that came to nothing: a server with sessions has no words for
+/// one of the stateless era.
+#[must_use]
+pub const fn may_be_about_the_era(failure: &Failure, spoken: Era) -> bool {
+    matches!(spoken, Era::Stateless)
+        && matches!(failure.cause, Cause::Status(400 | 404 | 405 | 406))
+}
+
 #[cfg(test)]
 mod tests {
     use tidegate_core::time::Millis;
@@ -148,6 +168,21 @@ mod tests {
         assert!(matches!(of_initialize(Ok(&init)), Greeted::Speaks(_)));
         let later = raw(r#"{"protocolVersion":"2099-01-01","capabilities":{}}"#);
         assert!(matches!(of_initialize(Ok(&later)), Greeted::Other));
+    }
+
+    #[test]
+    fn a_request_for_another_era_is_told_from_a_bad_one() {
+        let is_told = |json: &str| is_about_the_era(&ErrorObject::read(&raw(json)));
+        assert!(is_told(r#"{"code":-32022,"message":"no"}"#));
+        assert!(is_told(r#"{"code":-32020,"message":"mcp-method is missing"}"#));
+        assert!(is_told(r#"{"code":-32602,"message":"params._meta must be an object"}"#));
+        assert!(!is_told(r#"{"code":-32602,"message":"unknown tool"}"#));
+        assert!(!is_told(r#"{"code":-32601,"message":"no such method"}"#));
+        let refused = Failure::of(Cause::Status(404), OutcomeKind::ClientFault);
+        assert!(may_be_about_the_era(&refused, Era::Stateless));
+        assert!(!may_be_about_the_era(&refused, Era::Sessions));
+        let overloaded = Failure::of(Cause::Status(503), OutcomeKind::Overloaded);
+        assert!(!may_be_about_the_era(&overloaded, Era::Stateless));
     }
 
     #[test]

@@ -204,6 +204,11 @@ impl Conversation {
         self.era.set(era);
     }
 
+    /// The era that is spoken, or tried.
+    pub(crate) fn era(&self) -> Era {
+        self.era.get()
+    }
+
     /// Whether there is no session.
     pub(crate) fn is_stateless(&self) -> bool {
         self.era.get() == Era::Stateless

@@ -1,8 +1,8 @@
 //! A kept connection to one server, at work: connects, converses, carries calls.
 //!
 //! `making` has how a connection is made, in whichever era the server speaks; `listening` what a
-//! server without sessions is asked to tell of its own accord; `legs` what is different in a group
-//! of equivalent servers.
+//! server without sessions is asked to tell of its own accord, `freshness` whether it is still
+//! there; `legs` what is different in a group of equivalent servers.
 //!
 //! The machines decide ([`tidegate_mcp::link`], [`tidegate_mcp::call`]); here their words become
 //! sockets and timers.
@@ -34,12 +34,12 @@ use tidegate_core::{
 use tidegate_mcp::{
     call::{Call, Code, Do, End, Errand, Unavailable},
     cause::Cause,
-    era::Era,
+    era::{Era, is_about_the_era, may_be_about_the_era},
     health::{self, Reply as Meaning},
     link::{self as machine, Generation, LinkState},
     listing::ServerInfo,
-    message::{ErrorObject, INVALID_PARAMS, Params},
-    stateless::{HEADER_MISMATCH, UNSUPPORTED_VERSION, discover},
+    message::{ErrorObject, Params},
+    stateless::discover,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -345,7 +345,7 @@ impl Link {
                 let hello = client.as_ref().map_or(&self.hello, |client| &client.hello);
                 let voice = Voice { hello, party: ask.party.clone() };
                 let reply = talk.ask(ask.method, params, voice, left).await;
-                self.doubted(reply, talk.is_stateless())
+                self.doubted(reply, talk.era())
             }
             None => Reply::Failed(Failure::session_lost()),
         };
@@ -377,13 +377,11 @@ impl Link {
 
     /// A server that does not speak the era any more refused the request unread, in words of the
     /// other or in none: it is greeted anew.
-    fn doubted(&self, reply: Reply, is_stateless: bool) -> Reply {
+    fn doubted(&self, reply: Reply, spoken: Era) -> Reply {
         let is_doubtful = match &reply {
-            Reply::Answer(Err(error)) => is_about_the_era(error),
+            Reply::Answer(Err(error)) => read_error(error).is_some_and(|it| is_about_the_era(&it)),
             Reply::Answer(Ok(_)) => false,
-            Reply::Failed(failure) => {
-                is_stateless && matches!(failure.cause, Cause::Status(400 | 404 | 405 | 406))
-            }
+            Reply::Failed(failure) => may_be_about_the_era(failure, spoken),
         };
         if !is_doubtful {
             return reply;
@@ -524,18 +522,12 @@ fn outcome_of(reply: &Result<Bytes, Bytes>) -> &'static str {
     }
 }
 
-/// Whether an `error` says that the request was written for another era.
-fn is_about_the_era(error: &[u8]) -> bool {
-    let read = serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read);
-    read.is_some_and(|error| match error.code {
-        UNSUPPORTED_VERSION | HEADER_MISMATCH => true,
-        INVALID_PARAMS => error.message.contains("_meta"),
-        _ => false,
-    })
+fn read_error(error: &[u8]) -> Option<ErrorObject<'_>> {
+    serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read)
 }
 
 /// What an `error` says of its server.
 fn meaning_of(error: &[u8]) -> Meaning {
-    let read = serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read);
+    let read = read_error(error);
     health::of_answer(read.as_ref().map(|error| (error.code, error.message.as_str())))
 }

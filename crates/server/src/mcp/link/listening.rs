@@ -1,5 +1,5 @@
-//! What a server without sessions is asked to tell of its own accord: one request that stays open
-//! (`subscriptions/listen`), and is made anew when it ends or something else is to be heard.
+//! What a server without sessions is asked to tell of its own accord: requests that stay open
+//! (`subscriptions/listen`), made anew when they end or something else is to be heard.
 //!
 //! What it brings is heard like everything else a server says (`hearing`).
 //!
@@ -19,7 +19,6 @@ use tidegate_mcp::{
     message::{ErrorObject, METHOD_NOT_FOUND, Params},
     stateless::listen::{self, Filter},
 };
-
 use tokio::{sync::Notify, time::Instant};
 
 use super::Link;
