@@ -7,6 +7,7 @@ mod h1;
 mod h2;
 mod io;
 mod pool;
+mod race;
 mod tls;
 
 pub(crate) use arriving::Arriving;

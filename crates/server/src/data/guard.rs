@@ -26,7 +26,7 @@ pub(crate) fn check(
     headers: &HeaderMap,
 ) -> Result<(), Refusal> {
     check_framing(headers)?;
-    if listen.ip().is_loopback() {
+    if listen.ip().to_canonical().is_loopback() {
         check_host(listen, uri, headers)?;
     }
     check_origin(listen, headers)?;
@@ -112,6 +112,7 @@ fn is_ours(listen: SocketAddr, host: &str) -> bool {
             SocketAddr::V4(v4) => name == v4.ip().to_string(),
             SocketAddr::V6(v6) => name == format!("[{}]", v6.ip()),
         }
+        || listen.ip().to_canonical().is_ipv4() && name == listen.ip().to_canonical().to_string()
 }
 
 fn names_a_model(method: &Method, path: &str) -> bool {
@@ -162,6 +163,19 @@ mod tests {
         assert_eq!(refused("/v1/x", &[("host", "127.0.0.1.evil.test")]), Some(403));
         assert_eq!(refused("/v1/x", &[]), Some(403));
         assert_eq!(refused("/v1/x", &[HOST, ("host", "localhost")]), Some(403));
+    }
+
+    #[test]
+    fn s27_a_mapped_loopback_listener_is_a_loopback_listener() {
+        let listen = "[::ffff:127.0.0.1]:8700".parse().expect("an address");
+        let answer = |host: &'static str| {
+            let map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]);
+            let checked = check(listen, &Method::GET, &Uri::from_static("/v1/x"), &map);
+            checked.err().map(|(status, _)| status.as_u16())
+        };
+        assert_eq!(answer("evil.test"), Some(403));
+        assert_eq!(answer("127.0.0.1:8700"), None);
+        assert_eq!(answer("[::ffff:127.0.0.1]:8700"), None);
     }
 
     #[test]

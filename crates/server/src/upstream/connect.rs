@@ -3,19 +3,19 @@
 //! Rules kept here:
 //! - The address comes from the config only. A host *name* that resolves to a private address is
 //!   refused unless the provider allows it (S14); the address that was checked is the one that is
-//!   connected to (S16).
+//!   connected to (S16). Each address of a name is judged by itself before they race
+//!   (`race.rs`).
 //! - A shortage of our own (descriptors, ports) is told apart from the provider's trouble.
 //! - Error words are classes, never addresses (S61).
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::Io;
+use super::{Io, race::race};
 
 /// Where a provider is, as the config says.
 #[derive(Clone, Debug)]
@@ -77,38 +77,25 @@ pub(crate) async fn connect(place: &Place) -> Result<Connected, ConnectError> {
 async fn connect_tcp(place: &Place) -> Result<TcpStream, ConnectError> {
     let literal: Option<IpAddr> = place.host.trim_matches(['[', ']']).parse().ok();
     if let Some(address) = literal {
-        return one(SocketAddr::new(address, place.port)).await;
+        return race(vec![SocketAddr::new(address, place.port)]).await;
     }
     let is_own_choice = place.allow_private || place.host.eq_ignore_ascii_case("localhost");
     let resolved = tokio::net::lookup_host((place.host.as_str(), place.port)).await;
-    let addresses: Vec<SocketAddr> = resolved.map_err(|_| ConnectError::Dns)?.collect();
-    let usable = addresses.iter().filter(|it| is_own_choice || !is_private(it.ip()));
-    let mut last = if addresses.is_empty() { ConnectError::Dns } else { ConnectError::Private };
-    for address in usable {
-        match one(*address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
+    let mut addresses: Vec<SocketAddr> = resolved.map_err(|_| ConnectError::Dns)?.collect();
+    if addresses.is_empty() {
+        return Err(ConnectError::Dns);
     }
-    Err(last)
+    addresses.retain(|it| is_own_choice || !is_private(it.ip()));
+    if addresses.is_empty() {
+        return Err(ConnectError::Private);
+    }
+    race(addresses).await
 }
 
-async fn one(address: SocketAddr) -> Result<TcpStream, ConnectError> {
-    TcpStream::connect(address).await.map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => ConnectError::Refused,
-        io::ErrorKind::AddrNotAvailable => ConnectError::Shortage,
-        _ if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => ConnectError::Shortage,
-        _ => ConnectError::Failed,
-    })
-}
-
-/// Too many open files, in this process or in the system (Linux and macOS agree).
-const EMFILE: i32 = 24;
-const ENFILE: i32 = 23;
-
-/// Whether an address is one that a public host name has no business to resolve to.
+/// Whether an address is one that a public host name has no business to resolve to. An IPv4 address
+/// inside an IPv6 one is judged by itself, because that is where the connection ends up.
 fn is_private(address: IpAddr) -> bool {
-    match address {
+    match address.to_canonical() {
         IpAddr::V4(v4) => {
             let [first, second, ..] = v4.octets();
             v4.is_loopback()
@@ -120,16 +107,30 @@ fn is_private(address: IpAddr) -> bool {
                 || first == 0
                 || (first == 100 && (64..128).contains(&second))
         }
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_private(IpAddr::V4(v4)),
-            None => {
-                v6.is_loopback()
-                    || v6.is_unspecified()
-                    || v6.is_multicast()
-                    || v6.is_unique_local()
-                    || v6.is_unicast_link_local()
-            }
-        },
+        IpAddr::V6(v6) => {
+            v6.is_loopback()
+                || v6.is_unspecified()
+                || v6.is_multicast()
+                || v6.is_unique_local()
+                || v6.is_unicast_link_local()
+                || embedded(v6).is_some_and(|v4| is_private(IpAddr::V4(v4)))
+        }
+    }
+}
+
+/// The IPv4 address that packets to this one are translated or tunnelled to: IPv4-compatible
+/// (`::/96`), NAT64 (`64:ff9b::/96`) and 6to4 (`2002::/16`).
+fn embedded(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    let from = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        Ipv4Addr::new(a, b, c, d)
+    };
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(from(high, low))
+        }
+        [0x2002, high, low, ..] => Some(from(high, low)),
+        _ => None,
     }
 }
 
@@ -153,10 +154,20 @@ mod tests {
             "fd00::1",
             "::ffff:127.0.0.1",
             "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "2002:7f00:1::",
         ] {
             assert!(is_private(text.parse().expect("an address")), "{text}");
         }
-        for text in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1", "::ffff:8.8.8.8"] {
+        for text in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+        ] {
             assert!(!is_private(text.parse().expect("an address")), "{text}");
         }
     }

@@ -194,6 +194,23 @@ fn s27_s28_s30_foreign_hosts_and_origins_are_refused_on_both_listeners() {
 }
 
 #[test]
+fn s27_a_listener_on_a_mapped_loopback_address_checks_the_host_too() {
+    let fake = good();
+    let yaml = Setup::of(&[&fake]).yaml().replace("127.0.0.1:0", "[::ffff:127.0.0.1]:0");
+    let yaml = yaml.replace("listen: [", "listen: '[").replace("]:0\n", "]:0'\n");
+    let gate = Gate::start(&yaml, &[]);
+    for listener in [gate.address(), gate.server.admin_address()] {
+        let address = SocketAddr::from(([127, 0, 0, 1], listener.port()));
+        for (host, is_served) in [("evil.test", false), ("127.0.0.1", true), ("localhost", true)] {
+            let path = if listener == gate.address() { "/v1/models" } else { "/metrics" };
+            let text = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+            let status = raw_at(address, &text).1.map(|answer| answer.status);
+            assert_eq!(status, Ok(if is_served { 200 } else { 403 }), "{host} at {listener}");
+        }
+    }
+}
+
+#[test]
 fn s9_a_key_in_the_query_is_refused() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
