@@ -79,14 +79,24 @@ impl AttemptLog {
         self.first.iter().chain(&self.rest)
     }
 
-    /// The attempt whose error the client sees: the last with an HTTP answer, but our own keys'
-    /// trouble only if there is no other.
+    /// The attempt whose error the client sees: the first that found the request too long for its
+    /// context, else the last that gave an HTTP error, but our own keys' trouble only if there is
+    /// no other.
     pub(crate) fn to_relay(&self) -> Option<&Attempt> {
-        let answered = |attempt: &&Attempt| attempt.outcome.is_some_and(|it| it.status.is_some());
+        let gave_error =
+            |attempt: &&Attempt| attempt.outcome.is_some_and(|it| it.error_status.is_some());
         let is_ours =
             |attempt: &&Attempt| attempt.outcome.is_some_and(|it| it.kind.is_key_trouble());
-        let latest = self.iter().rev().filter(answered);
-        latest.clone().find(|attempt| !is_ours(attempt)).or_else(|| latest.clone().next())
+        let latest = self.iter().rev().filter(gave_error);
+        let of_others = || latest.clone().find(|attempt| !is_ours(attempt));
+        self.too_long().find(gave_error).or_else(of_others).or_else(|| latest.clone().next())
+    }
+
+    /// The attempts that found the request too long for their target's context.
+    pub(crate) fn too_long(&self) -> impl Iterator<Item = &Attempt> {
+        let is_too_long =
+            |it: &&Attempt| it.outcome.is_some_and(|it| it.kind == OutcomeKind::TooLong);
+        self.iter().filter(is_too_long)
     }
 }
 
@@ -141,8 +151,6 @@ pub struct Finish {
     pub status: u16,
 }
 
-/// A 3xx, or an error inside a 200, is never handed on as such.
-const BAD_GATEWAY: u16 = 502;
 const NO_HEALTHY_BACKEND: u16 = 503;
 const NOTHING_ABLE: u16 = 400;
 /// No client sees it; it keeps cancelled requests apart in traces.
@@ -158,22 +166,24 @@ impl AttemptLog {
             }
             End::Cancelled => (Answer::Nobody, CLIENT_CLOSED_REQUEST),
             End::NothingAble => (Answer::NothingAble, NOTHING_ABLE),
-            End::AuthSurfaced | End::ClientFault => self.relay(self.iter().last()),
-            End::HopLimit | End::BudgetSpent | End::Deadline | End::NothingLeft => {
-                self.relay(self.to_relay())
-            }
+            End::AuthSurfaced => self.relay(self.iter().last()),
+            End::ClientFault if self.too_long().next().is_none() => self.relay(self.iter().last()),
+            End::ClientFault
+            | End::HopLimit
+            | End::BudgetSpent
+            | End::Deadline
+            | End::NothingLeft => self.relay(self.to_relay()),
         };
         Finish { end, answer, status }
     }
 
     fn relay(&self, attempt: Option<&Attempt>) -> (Answer, u16) {
         let outcome = attempt.and_then(|attempt| attempt.outcome);
-        let Some((attempt, Outcome { kind, status: Some(status), .. })) = attempt.zip(outcome)
+        let Some((attempt, Outcome { error_status: Some(status), .. })) = attempt.zip(outcome)
         else {
             return (Answer::NoHealthyBackend, NO_HEALTHY_BACKEND);
         };
         let number = self.iter().position(|it| std::ptr::eq(it, attempt)).unwrap_or(0);
-        let is_misleading = kind != OutcomeKind::ClientFault && status < 400;
-        (Answer::Attempt(number), if is_misleading { BAD_GATEWAY } else { status })
+        (Answer::Attempt(number), status)
     }
 }

@@ -5,8 +5,17 @@
 //! set, and what the client sees. The first three are one row of [`OutcomeKind::policy`]: a table,
 //! so that no other file branches on a class to decide them again.
 //!
-//! Left to others: reading bodies and streams (the wire crate finds `exhausted`, `model_gone` and
-//! errors inside a 200); [`OutcomeKind::from_status`] knows the status line only.
+//! Whether a client may be shown the answer as an error is [`Outcome::error_status`], and the
+//! constructors keep it right:
+//! - [`Outcome::answered`]: a status line tells everything. Below 300 there is no error to show.
+//! - [`Outcome::error`]: the answer says that it is an error, whatever its status line: an error
+//!   inside a 200 is shown as a 502.
+//! - [`Outcome::broken`]: a response head came, but no answer: the connection broke, a limit was
+//!   reached, or a 2xx was nothing at all. There is no HTTP error to show.
+//! - [`Outcome::unanswered`]: no response head came.
+//!
+//! Left to others: reading bodies and streams (the wire crate finds `exhausted`, `model_gone`,
+//! `too_long` and errors inside a 200); [`OutcomeKind::from_status`] knows the status line only.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +45,8 @@ pub enum OutcomeKind {
     Transport,
     /// The answer broke after content was released.
     Truncated,
+    /// The request does not fit into the target's context.
+    TooLong,
     /// The caller's request is at fault.
     ClientFault,
     /// Nobody wants the answer any more, or we never really asked.
@@ -50,6 +61,8 @@ pub enum GoOn {
     BeforeContent,
     /// It may, unless the route surfaces rejected keys.
     UnlessSurfaced,
+    /// It may, but only to targets whose context is not known to be the same or smaller.
+    ToLargerContext,
     /// This is the end of the request.
     No,
 }
@@ -97,7 +110,7 @@ pub struct Policy {
 
 impl OutcomeKind {
     /// All classes, in the order of the table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Success,
         Self::RateLimited,
         Self::Exhausted,
@@ -108,6 +121,7 @@ impl OutcomeKind {
         Self::Timeout,
         Self::Transport,
         Self::Truncated,
+        Self::TooLong,
         Self::ClientFault,
         Self::Cancelled,
     ];
@@ -126,6 +140,7 @@ impl OutcomeKind {
             Self::Timeout => (GoOn::BeforeContent, Charge::Failure, Mark::None),
             Self::Transport => (GoOn::BeforeContent, Charge::Failure, Mark::None),
             Self::Truncated => (GoOn::No, Charge::Failure, Mark::None),
+            Self::TooLong => (GoOn::ToLargerContext, Charge::Nothing, Mark::None),
             Self::ClientFault => (GoOn::No, Charge::Nothing, Mark::None),
             Self::Cancelled => (GoOn::No, Charge::Nothing, Mark::None),
         };
@@ -144,8 +159,9 @@ impl OutcomeKind {
             424 | 300..=399 => Self::ServerError,
             503 | 529 => Self::Overloaded,
             501 | 505 => Self::ClientFault,
-            500..=599 => Self::ServerError,
-            _ => Self::ClientFault,
+            400..=499 => Self::ClientFault,
+            // Also what is no final status at all, such as 101 or 999.
+            _ => Self::ServerError,
         }
     }
 
@@ -164,7 +180,7 @@ impl OutcomeKind {
     /// Whether it says that something is wrong over there (what `last_error` remembers).
     #[must_use]
     pub const fn is_error(self) -> bool {
-        !matches!(self, Self::Success | Self::ClientFault | Self::Cancelled)
+        !matches!(self, Self::Success | Self::TooLong | Self::ClientFault | Self::Cancelled)
     }
 
     /// The word used in traces, metrics and JSON.
@@ -181,6 +197,7 @@ impl OutcomeKind {
             Self::Timeout => "timeout",
             Self::Transport => "transport",
             Self::Truncated => "truncated",
+            Self::TooLong => "too_long",
             Self::ClientFault => "client_fault",
             Self::Cancelled => "cancelled",
         }
@@ -194,6 +211,9 @@ pub struct Outcome {
     pub kind: OutcomeKind,
     /// The HTTP status, if a response head arrived.
     pub status: Option<u16>,
+    /// The status under which a client may see the answer as an error; `None` if the upstream
+    /// gave no HTTP error.
+    pub error_status: Option<u16>,
     /// When the answer says to come back. Zero says nothing.
     pub retry_after: Option<Millis>,
 }
@@ -201,17 +221,38 @@ pub struct Outcome {
 /// A longer `Retry-After` is not believed: an hour covers every limit that is not a quota.
 const RETRY_AFTER_MAX: Millis = Millis::minutes(60);
 
+/// What a client sees in place of a status that is no error or no final status.
+const BAD_GATEWAY: u16 = 502;
+
 impl Outcome {
     /// An answer with this status, as the status line alone tells.
     #[must_use]
     pub const fn answered(status: u16) -> Self {
-        Self { kind: OutcomeKind::from_status(status), status: Some(status), retry_after: None }
+        let kind = OutcomeKind::from_status(status);
+        match status {
+            200..=299 => Self::broken(kind, Some(status)),
+            _ => Self::error(kind, status),
+        }
+    }
+
+    /// An answer that is an error, also where its status line says otherwise.
+    #[must_use]
+    pub const fn error(kind: OutcomeKind, status: u16) -> Self {
+        let shown = if matches!(status, 400..=599) { status } else { BAD_GATEWAY };
+        Self { kind, status: Some(status), error_status: Some(shown), retry_after: None }
+    }
+
+    /// An ending without an HTTP error to show: the answer broke after its head, if it had one, or
+    /// was nothing.
+    #[must_use]
+    pub const fn broken(kind: OutcomeKind, status: Option<u16>) -> Self {
+        Self { kind, status, error_status: None, retry_after: None }
     }
 
     /// An ending without an HTTP answer.
     #[must_use]
     pub const fn unanswered(kind: OutcomeKind) -> Self {
-        Self { kind, status: None, retry_after: None }
+        Self::broken(kind, None)
     }
 
     /// The request's own deadline ended the attempt after it had `waited` this long. Less than
@@ -221,7 +262,7 @@ impl Outcome {
     pub const fn out_of_time(waited: Millis, blame_after: Millis, status: Option<u16>) -> Self {
         let is_hurry = waited.0 < blame_after.0;
         let kind = if is_hurry { OutcomeKind::Cancelled } else { OutcomeKind::Timeout };
-        Self { kind, status, retry_after: None }
+        Self::broken(kind, status)
     }
 
     /// The time to stay away that the answer states, if it states a believable one.
@@ -253,13 +294,27 @@ mod tests {
             (&[500, 502, 504, 520, 527, 599, 424, 300, 301, 302, 304, 307, 308], ServerError),
             (&[408], Timeout),
             (&[400, 404, 405, 409, 410, 413, 418, 422, 451, 499, 501, 505], ClientFault),
-            (&[0, 100, 600], ClientFault),
+            (&[0, 100, 101, 199, 600, 999], ServerError),
         ];
         for (statuses, kind) in rows {
             for &status in statuses {
                 assert_eq!(OutcomeKind::from_status(status), kind, "{status}");
             }
         }
+    }
+
+    #[test]
+    fn only_an_answer_that_is_an_error_is_shown_as_one() {
+        let shown = |outcome: Outcome| outcome.error_status;
+        assert_eq!(shown(Outcome::answered(200)), None);
+        assert_eq!(shown(Outcome::answered(503)), Some(503));
+        for odd in [101, 302, 600, 999] {
+            assert_eq!(shown(Outcome::answered(odd)), Some(502), "{odd}");
+        }
+        assert_eq!(shown(Outcome::error(OutcomeKind::Overloaded, 200)), Some(502));
+        assert_eq!(shown(Outcome::error(OutcomeKind::TooLong, 413)), Some(413));
+        assert_eq!(shown(Outcome::broken(OutcomeKind::Transport, Some(200))), None);
+        assert_eq!(shown(Outcome::unanswered(OutcomeKind::Timeout)), None);
     }
 
     #[test]

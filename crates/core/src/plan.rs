@@ -171,6 +171,18 @@ impl Plan {
         self.end.is_some()
     }
 
+    /// Whether a client that is told of a failure should not send the request again: attempts at
+    /// two or more targets were made, or none because no target can be used. After attempts at a
+    /// single target its own retries are as good as without a gateway.
+    #[must_use]
+    pub fn is_retry_futile(&self) -> bool {
+        let number = |it: &Attempt| self.route.backend(it.candidate).number;
+        match self.log.iter().next().map(number) {
+            Some(first) => self.log.iter().any(|it| number(it) != first),
+            None => self.end == Some(End::NothingLeft),
+        }
+    }
+
     /// When the first target of the route has nothing against it any more, if something stands
     /// against all of them: what an honest `Retry-After` says.
     #[must_use]
@@ -233,7 +245,8 @@ impl Plan {
     fn read(&self, now: Now, notes: &mut Notes) {
         notes.reads.clear();
         for (index, candidate) in self.route.candidates.iter().enumerate() {
-            if candidate.barred(now, &self.needs).is_none() && !self.is_done(now, index as u16) {
+            let is_out = self.is_done(now, index as u16) || self.is_too_small(candidate);
+            if candidate.barred(now, &self.needs).is_none() && !is_out {
                 let mut read = candidate.read(now, index, self.route.tactic);
                 read.is_held |= self.stays_at.is_some();
                 notes.reads.push(read);
@@ -280,6 +293,14 @@ impl Plan {
         !(only_key_trouble && backend.has_free_key(now, |key| self.is_untried(candidate, key)))
     }
 
+    /// Whether the request was too long for a target whose context is known to be no smaller.
+    fn is_too_small(&self, candidate: &Candidate) -> bool {
+        let context = candidate.backend.abilities.context;
+        let failed = self.log.too_long().map(|it| self.route.backend(it.candidate));
+        let mut known = failed.filter_map(|backend| backend.abilities.context);
+        context.is_some_and(|context| known.any(|failed| context <= failed))
+    }
+
     fn is_untried(&self, candidate: u16, key: usize) -> bool {
         !self.attempts_of(candidate).any(|it| usize::from(it.key) == key)
     }
@@ -293,6 +314,9 @@ impl Plan {
     fn nothing(&self, now: Now) -> End {
         if self.log.is_empty() && self.lacking(now).next().is_some() {
             return End::NothingAble;
+        }
+        if self.log.too_long().next().is_some() {
+            return End::ClientFault;
         }
         End::NothingLeft
     }
@@ -321,9 +345,11 @@ impl Plan {
     fn end_after(&self, outcome: &Outcome, has_content: bool) -> Option<End> {
         let surfaces = self.route.on_auth_error == OnAuthError::Surface;
         match outcome.kind.policy().go_on {
-            GoOn::BeforeContent | GoOn::UnlessSurfaced if has_content => Some(End::Broken),
+            GoOn::BeforeContent | GoOn::UnlessSurfaced | GoOn::ToLargerContext if has_content => {
+                Some(End::Broken)
+            }
             GoOn::UnlessSurfaced if surfaces => Some(End::AuthSurfaced),
-            GoOn::BeforeContent | GoOn::UnlessSurfaced => None,
+            GoOn::BeforeContent | GoOn::UnlessSurfaced | GoOn::ToLargerContext => None,
             GoOn::No => Some(match outcome.kind {
                 OutcomeKind::Success => End::Answered,
                 OutcomeKind::Truncated => End::Broken,

@@ -97,7 +97,7 @@ impl Failure {
     /// What the core is told.
     #[must_use]
     pub const fn told(&self) -> Outcome {
-        Outcome { kind: self.outcome, status: self.status, retry_after: self.retry_after }
+        Outcome { retry_after: self.retry_after, ..Outcome::broken(self.outcome, self.status) }
     }
 
     /// Whether the conversation itself is gone, so that only a new `initialize` can help: the

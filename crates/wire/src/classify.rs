@@ -64,11 +64,8 @@ pub fn classify(answer: &Answer<'_>) -> Outcome {
 /// The outcome of an answer that is known to be an error, such as an error event of a stream.
 #[must_use]
 pub fn classify_error(answer: &Answer<'_>) -> Outcome {
-    Outcome {
-        kind: judge(answer).0,
-        status: Some(answer.status),
-        retry_after: retry_after(answer.headers, answer.now_unix_ms),
-    }
+    let retry_after = retry_after(answer.headers, answer.now_unix_ms);
+    Outcome { retry_after, ..Outcome::error(judge(answer).0, answer.status) }
 }
 
 /// The class, and the row that decided it.

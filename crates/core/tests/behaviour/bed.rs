@@ -305,5 +305,5 @@ pub(crate) fn refused() -> Outcome {
 }
 
 pub(crate) fn of_kind(kind: OutcomeKind, status: u16) -> Outcome {
-    Outcome { kind, status: Some(status), retry_after: None }
+    Outcome::error(kind, status)
 }

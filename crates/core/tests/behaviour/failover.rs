@@ -218,6 +218,41 @@ fn without_any_http_answer_it_is_a_503_of_our_own() {
 }
 
 #[test]
+fn an_answer_that_broke_or_was_nothing_gives_no_error_to_show() {
+    let broke = Outcome::broken(OutcomeKind::Transport, Some(200));
+    let nothing = Outcome::broken(OutcomeKind::ServerError, Some(204));
+    let after_an_error = finish(&[status(500), broke]);
+    assert_eq!((after_an_error.answer, after_an_error.status), (Answer::Attempt(0), 500));
+    let alone = finish(&[broke, nothing]);
+    assert_eq!((alone.answer, alone.status), (Answer::NoHealthyBackend, 503));
+}
+
+#[test]
+fn an_error_inside_a_200_is_shown_as_the_last_error() {
+    let inside = of_kind(OutcomeKind::Overloaded, 200);
+    let finish = finish(&[status(500), inside, refused()]);
+    assert_eq!((finish.answer, finish.status), (Answer::Attempt(1), 502));
+}
+
+#[test]
+fn a_client_is_told_not_to_retry_when_two_targets_failed_or_none_can_be_used() {
+    let mut single = Bed::of(&["a"]).keys("k0 k1", "a");
+    let told = single.request(|_| come_back(429, 1_000));
+    assert_eq!(told.visited.len(), 2, "two keys of one target");
+    assert!(!told.plan.is_retry_futile());
+
+    let mut pair = Bed::of(&["a", "b"]);
+    assert!(pair.request(|_| status(500)).plan.is_retry_futile());
+
+    for target in ["a", "b"] {
+        pair.core.switch_off(pair.now, target, Some(Now::NEVER), &mut pair.notes);
+    }
+    let told = pair.request(|_| ok());
+    assert_eq!((told.visited.len(), told.finish.status), (0, 503));
+    assert!(told.plan.is_retry_futile());
+}
+
+#[test]
 fn a_client_fault_is_relayed_even_after_other_errors() {
     let finish = finish(&[status(500), status(404)]);
     assert_eq!((finish.end, finish.answer), (End::ClientFault, Answer::Attempt(1)));

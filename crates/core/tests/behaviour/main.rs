@@ -18,3 +18,4 @@ mod properties;
 mod reload;
 mod scopes;
 mod tenants;
+mod too_long;

@@ -117,7 +117,10 @@ fn retry_after_elsewhere_sets_no_window() {
         come_back(408, 5_000),
         come_back(400, 5_000),
         come_back(501, 5_000),
-        Outcome { kind: OutcomeKind::ServerError, ..come_back(200, 5_000) },
+        Outcome {
+            retry_after: Some(Millis(5_000)),
+            ..Outcome::error(OutcomeKind::ServerError, 200)
+        },
     ] {
         let mut bed = Bed::of(&["a"]);
         bed.hit("a", outcome);

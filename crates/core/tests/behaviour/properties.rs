@@ -33,9 +33,8 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
     let status = prop::option::of(prop::sample::select(vec![200_u16, 302, 429, 500, 503]));
     let retry_after = prop::option::of((0..90_000_u64).prop_map(Millis));
     (no_model_gone, status, retry_after).prop_map(|(kind, status, retry_after)| Outcome {
-        kind,
-        status,
         retry_after,
+        ..status.map_or(Outcome::unanswered(kind), |status| Outcome::error(kind, status))
     })
 }
 

@@ -37,7 +37,7 @@ fn disturb(bed: &mut Bed, noise: Noise, session: &str, draw: u64) {
         Noise::Cancelled => OutcomeKind::Cancelled,
         Noise::Dropped => return,
     };
-    let outcome = Outcome { kind, status: Some(400), retry_after: None };
+    let outcome = Outcome::error(kind, 400);
     plan.report(bed.now, permit, &outcome, &mut bed.notes);
 }
 

@@ -68,7 +68,7 @@ impl Model {
         it.last_check = Some(now);
         match outcome.kind {
             Success => it.last_error_at = None,
-            ClientFault | Cancelled => {}
+            TooLong | ClientFault | Cancelled => {}
             _ => it.last_error_at = Some(now),
         }
         if let Some(ticket) = attempt.own.take() {
@@ -155,26 +155,23 @@ fn told(outcome: Outcome) -> Option<Millis> {
 pub(crate) fn status_of(request: &Request, end: End) -> u16 {
     let answers: Vec<Outcome> = request.attempts.iter().filter_map(|it| it.outcome).collect();
     let last = answers.last().and_then(|it| it.status);
-    let shown = |outcome: Option<&Outcome>| match outcome.and_then(|it| it.status) {
-        None => 503,
-        Some(status)
-            if status < 400 && outcome.is_some_and(|it| it.kind != OutcomeKind::ClientFault) =>
-        {
-            502
-        }
-        Some(status) => status,
-    };
+    let shown = |outcome: Option<&Outcome>| outcome.and_then(|it| it.error_status).unwrap_or(503);
+    let is_too_long = |it: &&Outcome| it.kind == OutcomeKind::TooLong;
+    let too_long = answers.iter().filter(is_too_long).find(|it| it.error_status.is_some());
+    let was_too_long = answers.iter().any(|it| is_too_long(&it));
     match end {
         End::Answered | End::Broken => last.unwrap_or(200),
         End::Cancelled => 499,
         End::NothingAble => 400,
-        End::ClientFault | End::AuthSurfaced => shown(answers.last()),
-        End::HopLimit | End::BudgetSpent | End::Deadline | End::NothingLeft => {
-            let answered = || answers.iter().rev().filter(|it| it.status.is_some());
+        End::AuthSurfaced => shown(answers.last()),
+        End::ClientFault if !was_too_long => shown(answers.last()),
+        End::ClientFault | End::HopLimit | End::BudgetSpent | End::Deadline | End::NothingLeft => {
+            let answered = || answers.iter().rev().filter(|it| it.error_status.is_some());
             let is_ours = |it: &&Outcome| {
                 matches!(it.kind, OutcomeKind::AuthRejected | OutcomeKind::Exhausted)
             };
-            shown(answered().find(|it| !is_ours(it)).or_else(|| answered().next()))
+            let of_others = || answered().find(|it| !is_ours(it));
+            shown(too_long.or_else(of_others).or_else(|| answered().next()))
         }
     }
 }

@@ -88,7 +88,8 @@ fn route(backends: usize) -> impl Strategy<Value = RouteSettings> {
 }
 
 pub(crate) fn settings() -> impl Strategy<Value = Settings> {
-    let backend = (health(), prop::option::of(0..2_usize), 0..3_usize);
+    let contexts = prop::sample::select(vec![None, Some(100), Some(200), Some(300)]);
+    let backend = (health(), prop::option::of(0..2_usize), 0..3_usize, contexts);
     let backends = prop::collection::vec(backend, 1..6);
     (backends, health(), prop::collection::vec(route(5), 2)).prop_map(
         |(places, health, mut routes)| {
@@ -116,7 +117,7 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
                 health: place.0,
                 first_content_within: Millis::seconds(20),
                 answer_within: Millis::seconds(50),
-                abilities: Abilities::default(),
+                abilities: Abilities { context: place.3, ..Abilities::default() },
             });
             Settings {
                 endpoints: endpoints.collect(),
@@ -139,9 +140,15 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]);
     let status = prop::option::of(prop::sample::select(vec![200_u16, 302, 401, 429, 500, 503]));
     let retry_after = prop::option::of(prop::sample::select(vec![0, 1_000, 30_000, u64::MAX]));
-    (prop_oneof![usual, kind], status, retry_after).prop_map(|(kind, status, retry_after)| {
-        Outcome { kind, status, retry_after: retry_after.map(Millis) }
-    })
+    (prop_oneof![usual, kind], status, retry_after, any::<bool>()).prop_map(
+        |(kind, status, retry_after, is_error)| {
+            let outcome = match status {
+                Some(status) if is_error => Outcome::error(kind, status),
+                _ => Outcome::broken(kind, status),
+            };
+            Outcome { retry_after: retry_after.map(Millis), ..outcome }
+        },
+    )
 }
 
 pub(crate) fn deeds(count: usize) -> impl Strategy<Value = Vec<Deed>> {

@@ -234,6 +234,16 @@ impl Model {
         !(tries.iter().all(was_key) && (0..self.key_count(backend)).any(may_try_key))
     }
 
+    /// Whether it is known to take no more than one for which the request was too long.
+    fn is_too_small(&self, request: &Request, backend: usize) -> bool {
+        let context = |backend: usize| self.settings.backends[backend].abilities.context;
+        let failed = request.attempts.iter().filter(|it| is_too_long(it));
+        failed.into_iter().any(|it| match (context(backend), context(it.backend)) {
+            (Some(mine), Some(failed)) => mine <= failed,
+            _ => false,
+        })
+    }
+
     /// What may come next for a request; counts it, and the hop.
     pub(crate) fn allowed(&mut self, now: Now, request: &mut Request) -> Allowed {
         let end = |request: &Request, end: End| Allowed::End(end, status_of(request, end));
@@ -252,7 +262,8 @@ impl Model {
             for member in members {
                 let is_barred = self.backends[member.backend].is_off
                     || member.standing != Standing::Active
-                    || self.is_done(now, request, member.backend);
+                    || self.is_done(now, request, member.backend)
+                    || self.is_too_small(request, member.backend);
                 if !is_barred {
                     candidates.push((tier, member.backend, member.weight));
                 }
@@ -264,7 +275,8 @@ impl Model {
         } else if hop > route.max_hops as usize {
             Some(End::HopLimit)
         } else if lowest.is_none() {
-            Some(End::NothingLeft)
+            let was_too_long = request.attempts.iter().any(is_too_long);
+            Some(if was_too_long { End::ClientFault } else { End::NothingLeft })
         } else if hop > 1 || (hop == 1 && lowest != Some(0)) {
             (!self.may_hop(now, request)).then_some(End::BudgetSpent)
         } else {
@@ -419,6 +431,10 @@ impl Model {
         };
         untried.into_iter().min_by_key(back_at).expect("one of its keys is untried")
     }
+}
+
+fn is_too_long(attempt: &Attempt) -> bool {
+    attempt.outcome.is_some_and(|it| it.kind == OutcomeKind::TooLong)
 }
 
 fn is_about_the_key(kind: OutcomeKind) -> bool {

@@ -114,9 +114,11 @@ pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
     headers.insert(ATTEMPTS, HeaderValue::from(journey.attempts()));
 }
 
-/// Tells an SDK not to try again what was tried here, and when it may.
+/// Tells an SDK not to try again what was tried at several targets here, and when it may.
 pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey) {
-    headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    if journey.is_retry_futile() {
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    }
     // What the last upstream said of itself is not when this route can be asked again.
     if let Some(wait) = journey.re_entry() {
         headers.remove("retry-after-ms");

@@ -249,6 +249,11 @@ impl Journey {
         }
     }
 
+    /// Whether the client's own retries could not do better than this request did.
+    pub(crate) fn is_retry_futile(&self) -> bool {
+        self.plan.is_retry_futile()
+    }
+
     /// When some target can be asked again with a clear conscience, if that is known.
     pub(crate) fn re_entry(&self) -> Option<Millis> {
         let now = self.worker.gateway.now();

@@ -55,7 +55,7 @@ pub(super) fn course(phase: &Phase, it: &Circumstances<'_>) -> Course {
 fn unhindered(act: Act, phase: &Phase, it: &Circumstances<'_>) -> Course {
     let never = Millis(u64::MAX);
     let ok = Outcome::answered(200);
-    let broken = |kind| Outcome { kind, ..ok };
+    let broken = |kind| Outcome::broken(kind, Some(200));
     let error = |outcome| Course {
         head: Some(phase.error_after),
         content: None,
@@ -67,7 +67,7 @@ fn unhindered(act: Act, phase: &Phase, it: &Circumstances<'_>) -> Course {
         Act::Status { status, retry_after } => {
             error(Outcome { retry_after, ..Outcome::answered(status) })
         }
-        Act::ErrorEvent => error(broken(OutcomeKind::ServerError)),
+        Act::ErrorEvent => error(Outcome::error(OutcomeKind::ServerError, 200)),
         Act::Refuse => {
             let outcome = Outcome::unanswered(OutcomeKind::Transport);
             Course { head: None, content: None, end: phase.error_after, outcome }
@@ -165,7 +165,7 @@ fn by_deadline(course: Course, it: &Circumstances<'_>) -> Course {
 }
 
 fn timed_out(_: Millis, status: Option<u16>) -> Outcome {
-    Outcome { kind: OutcomeKind::Timeout, status, retry_after: None }
+    Outcome::broken(OutcomeKind::Timeout, status)
 }
 
 /// Ends a course at `limit` if it has not ended before.
@@ -189,7 +189,7 @@ fn plus(a: Millis, b: Millis) -> Millis {
 /// What becomes of an attempt whose connection breaks at `now`.
 pub(super) fn cut_off(has_head: bool, has_content: bool) -> Outcome {
     let kind = if has_content { OutcomeKind::Truncated } else { OutcomeKind::Transport };
-    Outcome { kind, status: has_head.then_some(200), retry_after: None }
+    Outcome::broken(kind, has_head.then_some(200))
 }
 
 /// What is left of a request's time at `now`.

@@ -8,6 +8,7 @@
 
 use tidegate_core::outcome::OutcomeKind::{
     self, AuthRejected, ClientFault, Exhausted, ModelGone, Overloaded, RateLimited, Timeout,
+    TooLong,
 };
 
 use super::Api;
@@ -75,6 +76,8 @@ const MONEY: &[u16] = &[200, 400, 403, 429];
 const MODEL: &[u16] = &[200, 400, 403, 404];
 /// Where the caller's own fault may hide behind another class.
 const FAULT: &[u16] = &[200, 403, 500];
+/// Where "too long for the context" may hide.
+const LENGTH: &[u16] = &[200, 400, 413];
 /// A key that is refused with the status of a bad request.
 const KEY: &[u16] = &[200, 400];
 
@@ -126,8 +129,23 @@ pub static ROWS: &[Row] = &[
     message(MODEL, "No endpoints found for", ModelGone, "OpenRouter: nobody serves it"),
     message(MODEL, "model: ", ModelGone, "Anthropic: its whole message is the name")
         .of(Api::Anthropic),
+    // Too long for the target's context; another may have a larger one.
+    word(LENGTH, "context_length_exceeded", TooLong, "OpenAI, Azure, Groq"),
+    word(LENGTH, "exceed_context_size_error", TooLong, "llama.cpp"),
+    word(&[413], "request_too_large", TooLong, "Anthropic: more bytes than it takes"),
+    message(LENGTH, "This model's maximum context length is", TooLong, "vLLM, DeepSeek, SGLang"),
+    message(LENGTH, "This model's maximum prompt length is", TooLong, "xAI"),
+    message(LENGTH, "This endpoint's maximum context length is", TooLong, "OpenRouter"),
+    message(LENGTH, "The decoder prompt (length *) is longer than", TooLong, "vLLM, newer"),
+    message(LENGTH, "Prompt contains * tokens", TooLong, "Mistral"),
+    message(LENGTH, "too many tokens:", TooLong, "Cohere"),
+    message(LENGTH, "prompt is too long", TooLong, "Anthropic"),
+    message(LENGTH, "input length and `max_tokens` exceed context limit", TooLong, "Anthropic"),
+    message(LENGTH, "The input token count (*) exceeds the maximum", TooLong, "Gemini"),
+    message(LENGTH, "The input token count exceeds the maximum", TooLong, "Gemini, older"),
+    message(LENGTH, "Input is too long for requested model", TooLong, "Bedrock"),
     // The caller's fault where the status line says otherwise.
-    word(FAULT, "context_length_exceeded", ClientFault, "too long; never the backend's fault"),
+    word(&[403, 500], "context_length_exceeded", ClientFault, "never the backend's fault"),
     word(FAULT, "content_filter", ClientFault, "Azure: going elsewhere would get round a policy"),
     word(FAULT, "ResponsibleAIPolicyViolation", ClientFault, "Azure: the inner code"),
     word(FAULT, "content_policy_violation", ClientFault, "OpenAI: the same for images"),
