@@ -24,6 +24,8 @@ pub use marks::Mark;
 
 use tidegate_core::{breaker::State, time::Now};
 
+use crate::paint::{Paint, Tone};
+
 /// What one backend saw in one slice of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
@@ -147,20 +149,20 @@ impl Glyphs {
         }
     }
 
-    fn cell(&self, cell: Cell, shows_share: bool) -> char {
+    fn cell(&self, cell: Cell, shows_share: bool) -> (Tone, char) {
         if cell.was_half_open {
-            self.half_open
+            (Tone::Change, self.half_open)
         } else if cell.was_open {
-            self.open
+            (Tone::Trouble, self.open)
         } else if cell.attempts == 0 && !cell.had_trouble {
-            self.unused
+            (Tone::Quiet, self.unused)
         } else if cell.had_trouble {
-            self.trouble
+            (Tone::Trouble, self.trouble)
         } else if shows_share {
             let eighths = u64::from(cell.attempts) * 8 / u64::from(cell.of.max(1));
-            self.shares[(eighths as usize).min(7)]
+            (Tone::Good, self.shares[(eighths as usize).min(7)])
         } else {
-            self.closed
+            (Tone::Good, self.closed)
         }
     }
 }
@@ -187,15 +189,14 @@ impl Layout {
 impl Picture {
     /// The picture as lines, none wider than `width` columns (if that is at least 24).
     #[must_use]
-    pub fn draw(&self, width: usize, glyphs: &Glyphs) -> Vec<String> {
+    pub(crate) fn draw(&self, width: usize, glyphs: &Glyphs, paint: Paint) -> Vec<String> {
         let layout = self.layout(width);
         let mut lines = vec![axis::draw(self.from, self.to, layout.indent(), layout.columns)];
         for lane in &self.lanes {
             let name = fit(&lane.name, layout.name, glyphs);
             let cells = resample(&lane.cells, layout.columns);
-            let row: String =
-                cells.into_iter().map(|cell| glyphs.cell(cell, lane.shows_share)).collect();
-            let state = glyphs.state(lane.state);
+            let row = paint.row(cells.into_iter().map(|cell| glyphs.cell(cell, lane.shows_share)));
+            let state = paint.apply(tone_of(lane.state), &glyphs.state(lane.state).to_string());
             lines.push(format!("{name:<width$} {state} {row}", width = layout.name));
         }
         lines.extend(marks::draw(self, layout, glyphs));
@@ -225,6 +226,15 @@ impl Picture {
         let name = longest.min(width / 3).max(1);
         let columns = width.saturating_sub(name + 3).clamp(COLUMNS_MIN, COLUMNS_MAX);
         Layout { name, columns }
+    }
+}
+
+/// What a breaker's state means to a reader.
+pub(crate) const fn tone_of(state: State) -> Tone {
+    match state {
+        State::Closed => Tone::Good,
+        State::HalfOpen => Tone::Change,
+        State::Open => Tone::Trouble,
     }
 }
 

@@ -24,6 +24,7 @@ pub mod builtin;
 pub mod codes;
 pub mod lanes;
 pub mod mcp;
+mod paint;
 pub mod rng;
 pub mod scenario;
 pub mod seeds;

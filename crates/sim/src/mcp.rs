@@ -213,7 +213,7 @@ impl McpReport {
     pub fn render(&self, options: &RenderOptions) -> String {
         let glyphs = if options.ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
         match options.format {
-            Format::Graph => graph::graph(&self.trace, &glyphs),
+            Format::Graph => graph::graph(&self.trace, &glyphs, options.paint()),
             Format::Table => table::table(&self.trace, &glyphs),
             Format::Json => format!("{}\n", self.to_json()),
         }

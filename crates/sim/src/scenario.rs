@@ -23,6 +23,7 @@ use tidegate_core::time::Now;
 use crate::{
     codes,
     mcp::{Mcp, McpReport},
+    paint::Paint,
     sequence::{Sequence, SequenceReport},
     timeline::{Timeline, TimelineReport},
 };
@@ -88,6 +89,8 @@ pub struct RenderOptions {
     pub width: usize,
     /// Draw with ASCII characters only.
     pub ascii: bool,
+    /// Paint with the terminal's colours (graphs).
+    pub colour: bool,
     /// Show every step (timelines).
     pub trace: bool,
     /// The first moment to show (timelines).
@@ -102,10 +105,17 @@ impl Default for RenderOptions {
             format: Format::Graph,
             width: 80,
             ascii: false,
+            colour: false,
             trace: false,
             from: Now::ZERO,
             to: Now::NEVER,
         }
+    }
+}
+
+impl RenderOptions {
+    pub(crate) const fn paint(&self) -> Paint {
+        Paint { is_on: self.colour }
     }
 }
 

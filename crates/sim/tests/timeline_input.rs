@@ -88,19 +88,18 @@ fn phases_that_make_no_sense_are_refused_all_at_once() {
                 \x20   - { at: 7s, do: hang, factor: 2 }\n\
                 \x20   - { at: 8s, do: slow, factor: -1 }\n\
                 \x20   - { at: 9s, do: brake }\n";
-    check(text, &["10:21 TG014 `backends.a/b[5].do`: `brake` is not one of the choices"]);
-    check(
-        &text.replace("brake", "ok, share: 20%"),
-        &[
-            "5:21 TG151 `backends.a/b[0]`: `do: slow` needs a `factor`",
-            "6:13 TG151 `backends.a/b[1].at`: `5s` is not after the phase before it",
-            "6:21 TG151 `backends.a/b[1]`: `do: status` needs a `status`",
-            "7:37 TG151 `backends.a/b[2].status`: `200` is not between 300 and 599",
-            "8:27 TG151 `backends.a/b[3]`: `factor` means nothing with `do: hang`",
-            "9:35 TG151 `backends.a/b[4].factor`: `-1` is not above 0",
-            "10:25 TG151 `backends.a/b[5]`: `share` means nothing with `do: ok`",
-        ],
-    );
+    let others = [
+        "5:21 TG151 `backends.a/b[0]`: `do: slow` needs a `factor`",
+        "6:13 TG151 `backends.a/b[1].at`: `5s` is not after the phase before it",
+        "6:21 TG151 `backends.a/b[1]`: `do: status` needs a `status`",
+        "7:37 TG151 `backends.a/b[2].status`: `200` is not between 300 and 599",
+        "8:27 TG151 `backends.a/b[3]`: `factor` means nothing with `do: hang`",
+        "9:35 TG151 `backends.a/b[4].factor`: `-1` is not above 0",
+    ];
+    let unknown = "10:21 TG014 `backends.a/b[5].do`: `brake` is not one of the choices";
+    check(text, &[&others[..], &[unknown]].concat());
+    let stray = "10:25 TG151 `backends.a/b[5]`: `share` means nothing with `do: ok`";
+    check(&text.replace("brake", "ok, share: 20%"), &[&others[..], &[stray]].concat());
 }
 
 #[test]
@@ -157,4 +156,26 @@ fn unknown_keys_and_missing_keys_are_told_together() {
             "2:12 TG010 unknown key `rat` in `traffic`",
         ],
     );
+}
+
+#[test]
+fn a_bad_phase_keeps_no_other_phase_of_its_backend_from_being_checked() {
+    let text = SOUND.replace(
+        "a/b: []",
+        "a/b: [{ at: 0s, do: okk }, { do: ok }, { at: 5s }, { at: 9s, do: status, status: 7 }, \
+         { at: 8s, do: slow }]",
+    );
+    let codes: Vec<String> = problems(&text)
+        .iter()
+        .map(|it| it.split(' ').skip(1).take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    let expected = [
+        "TG014 `backends.a/b[0].do`:",
+        "TG013 `backends.a/b[1]`",
+        "TG013 `backends.a/b[2]`",
+        "TG151 `backends.a/b[3].status`:",
+        "TG151 `backends.a/b[4].at`:",
+        "TG151 `backends.a/b[4]`:",
+    ];
+    assert_eq!(codes, expected);
 }

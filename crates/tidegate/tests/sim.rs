@@ -101,3 +101,71 @@ fn every_example_is_listed_with_what_it_shows() {
     let cascade = run.stdout.lines().find(|line| line.starts_with("cascade "));
     assert!(cascade.is_some_and(|line| line.contains("primary fails")), "{}", run.stdout);
 }
+
+#[test]
+fn a_built_in_prints_its_source_and_the_source_is_a_scenario() {
+    let folder = folder("print");
+    let printed = sim(&folder, &["--print", "brownout"]);
+    assert_eq!(printed.code, Some(0));
+    assert!(printed.stderr.contains("tidegate sim --file FILE"), "{}", printed.stderr);
+    fs::write(folder.join("own.yaml"), &printed.stdout).expect("the folder takes files");
+    assert_eq!(sim(&folder, &["--file", "own.yaml"]).code, Some(0));
+    let unknown = sim(&folder, &["--print", "brownuot"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""));
+    assert!(unknown.stderr.contains("did you mean `brownout`?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn several_scenarios_end_with_one_total_line() {
+    let folder = folder("total");
+    let all = sim(&folder, &["--file", "holds.yaml", "--file", "holds.yaml"]);
+    let last = all.stderr.lines().last().unwrap_or_default();
+    assert_eq!(last, "2 scenarios: every expectation of each held");
+    assert_eq!(all.stderr.matches("every expectation").count(), 1, "{}", all.stderr);
+    let mixed = sim(&folder, &["--file", "holds.yaml", "--file", "fails.yaml"]);
+    assert_eq!(mixed.code, Some(1));
+    assert!(mixed.stderr.ends_with("2 scenarios: 1 passed, 1 failed\n"), "{}", mixed.stderr);
+}
+
+#[test]
+fn every_timeline_runs_under_a_config_and_the_rest_is_counted() {
+    let folder = folder("all-config");
+    let config = "providers:\n  a: { api: openai, url: 'http://127.0.0.1:1/v1' }\n  \
+                  b: { api: openai, url: 'http://127.0.0.1:2/v1' }\nroutes:\n  \
+                  r: { tiers: [[a/x], [b/y]] }\ndefault_route: r\n";
+    fs::write(folder.join("t.yaml"), config).expect("the folder takes files");
+    let run = sim(&folder, &["--all", "-c", "t.yaml", "--json"]);
+    let reports: Vec<Value> = serde_json::from_str(&run.stdout).expect("an array of reports");
+    assert!(reports.len() >= 12, "{}", reports.len());
+    let talk = format!("running the {} timelines with this config", reports.len());
+    assert!(run.stderr.contains(&talk), "{}", run.stderr);
+}
+
+#[test]
+fn colour_adds_escape_codes_to_each_form_and_changes_no_character() {
+    let folder = folder("colour");
+    for name in ["cascade", "hard-outage", "crash-mid-session", "keepalive-disable"] {
+        for look in [&["--ascii"][..], &[]] {
+            let plain = sim(&folder, &[&[name, "--color", "never"], look].concat()).stdout;
+            let painted = sim(&folder, &[&[name, "--color", "always"], look].concat()).stdout;
+            assert_ne!(painted, plain, "{name}");
+            assert_eq!(without_escape_codes(&painted), plain, "{name}");
+        }
+    }
+}
+
+fn without_escape_codes(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once('m').map_or(part, |(_, rest)| rest));
+    }
+    plain
+}
+
+#[test]
+fn the_graph_of_mcp_sessions_shows_keepalives_and_when_they_are_disabled() {
+    let run = sim(&folder("keepalive"), &["keepalive-disable"]);
+    assert!(run.stdout.contains("keepalive: github 1 sent"), "{}", run.stdout);
+    assert!(run.stdout.contains("failed, disabled\n"), "{}", run.stdout);
+}

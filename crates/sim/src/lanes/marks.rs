@@ -52,24 +52,34 @@ struct Line {
 }
 
 impl Line {
-    /// Writes the mark with its arrow at `column`, the words after it or, near the edge, before.
+    /// Writes the mark with its arrow at `column`: the words after it, or before it near the edge.
+    /// Words that fit on neither side are cut on the wider side, so that the arrow always points at
+    /// its moment.
     fn place(&mut self, mark: &Mark, column: usize, edge: usize, glyphs: &Glyphs) -> bool {
-        let length = mark.text.chars().count() + 1;
+        let length = mark.text.chars().count();
         let first_free = if self.used == 0 { 0 } else { self.used + GAP };
         let arrow = glyphs.mark;
-        let (start, words) = if column + length <= edge {
-            (column, format!("{arrow}{}", mark.text))
-        } else if column + 1 >= length {
-            (column + 1 - length, format!("{}{arrow}", mark.text))
-        } else {
-            (edge.saturating_sub(length), format!("{}{arrow}", mark.text))
-        };
-        if start < first_free || start + length > edge {
+        let (room_after, room_before) = (edge.saturating_sub(column + 1), column);
+        let is_after = length <= room_after || (length > room_before && room_after >= room_before);
+        let words = cut(&mark.text, if is_after { room_after } else { room_before }, glyphs);
+        let words_length = words.chars().count();
+        let start = if is_after { column } else { column - words_length };
+        if start < first_free || column >= edge {
             return false;
         }
         self.text.push_str(&" ".repeat(start - self.used));
-        self.text.push_str(&words);
-        self.used = start + length;
+        let marked = if is_after { format!("{arrow}{words}") } else { format!("{words}{arrow}") };
+        self.text.push_str(&marked);
+        self.used = start + words_length + 1;
         true
     }
+}
+
+/// A text of at most `room` characters: its beginning says when and what.
+fn cut(text: &str, room: usize, glyphs: &Glyphs) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    format!("{kept}{}", glyphs.cut)
 }

@@ -5,11 +5,14 @@
 //!        state: github=closed/healthy   files=closed/healthy
 //! ```
 
-use super::trace::{CallTrace, McpStep, McpTrace};
-use crate::sequence::glyphs::{Glyphs, clean};
+use super::trace::{CallTrace, McpStep, McpTrace, StepKeepalives};
+use crate::{
+    paint::{Paint, Tone},
+    sequence::glyphs::{Glyphs, clean, state},
+};
 
 /// The graph of a trace.
-pub(super) fn graph(trace: &McpTrace, glyphs: &Glyphs) -> String {
+pub(super) fn graph(trace: &McpTrace, glyphs: &Glyphs, paint: Paint) -> String {
     let Glyphs { yes, no, dots, .. } = glyphs;
     let names: Vec<_> = trace.servers.iter().map(|name| clean(name)).collect();
     let mut out = title(trace);
@@ -19,13 +22,12 @@ pub(super) fn graph(trace: &McpTrace, glyphs: &Glyphs) -> String {
     ));
     for (number, step) in (1..).zip(&trace.steps) {
         if step.step == "advance" {
-            out.push_str(&format!(
-                "        {dots} advance {} (breaker + health clocks move) {dots}\n",
-                step.what
-            ));
+            let what = &step.what;
+            let text = format!("{dots} advance {what} (breaker + health clocks move) {dots}");
+            out.push_str(&format!("        {}\n", paint.apply(Tone::Change, &text)));
         } else {
             let what = clean(&step.what);
-            let result = result(step, glyphs);
+            let result = result(step, glyphs, paint);
             let line = format!("#{number:<2} {:<12} {what} {result}", step.step);
             out.push_str(&format!("{}\n", line.trim_end()));
         }
@@ -33,7 +35,11 @@ pub(super) fn graph(trace: &McpTrace, glyphs: &Glyphs) -> String {
             let told = clean(&step.told.join(", ")).into_owned();
             out.push_str(&format!("       list_changed: {told}\n"));
         }
-        out.push_str(&format!("       state: {}\n", states(step)));
+        for (server, keepalives) in &step.keepalives {
+            let text = keepalive(keepalives, paint);
+            out.push_str(&format!("       keepalive: {} {text}\n", clean(server)));
+        }
+        out.push_str(&format!("       state: {}\n", states(step, paint)));
     }
     out
 }
@@ -45,15 +51,15 @@ pub(super) fn title(trace: &McpTrace) -> String {
 }
 
 /// What came out of a step; empty where nothing can.
-pub(super) fn result(step: &McpStep, glyphs: &Glyphs) -> String {
+pub(super) fn result(step: &McpStep, glyphs: &Glyphs, paint: Paint) -> String {
     if let Some(tools) = &step.tools {
         let tools = clean(&tools.join(", ")).into_owned();
-        return format!("{} [{tools}]", glyphs.yes);
+        return format!("{} [{tools}]", paint.apply(Tone::Good, glyphs.yes));
     }
     // Calls that were made at once and ended alike are one entry.
     let mut groups: Vec<(String, usize)> = Vec::new();
     for call in &step.calls {
-        let text = ending(call, glyphs);
+        let text = ending(call, glyphs, paint);
         match groups.iter_mut().find(|(known, _)| *known == text) {
             Some((_, count)) => *count += 1,
             None => groups.push((text, 1)),
@@ -66,23 +72,46 @@ pub(super) fn result(step: &McpStep, glyphs: &Glyphs) -> String {
     groups.collect::<Vec<_>>().join(", ")
 }
 
-fn ending(call: &CallTrace, glyphs: &Glyphs) -> String {
+fn ending(call: &CallTrace, glyphs: &Glyphs, paint: Paint) -> String {
     let took = match call.took_ms {
         0 => String::new(),
         took => format!(" ({took}ms)"),
     };
     let via: Vec<_> = call.attempts.iter().map(|it| clean(&it.server)).collect();
     let via = if via.is_empty() { String::new() } else { format!(" via {}", via.join(", ")) };
-    let Some(error) = call.error else { return format!("{}{via}{took}", glyphs.yes) };
+    let Some(error) = call.error else {
+        return format!("{}{via}{took}", paint.apply(Tone::Good, glyphs.yes));
+    };
     let server = call.server.as_ref().map(|it| format!(" {}", clean(it))).unwrap_or_default();
     let cause = call.cause.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
-    format!("{} {}{server}{via}{cause}{took}", glyphs.no, error.word())
+    let failed = paint.apply(Tone::Bad, &format!("{} {}", glyphs.no, error.word()));
+    format!("{failed}{server}{via}{cause}{took}")
 }
 
-fn states(step: &McpStep) -> String {
+/// `3 sent, 3 failed, disabled`: what happened to keepalives, and whether one is switched off.
+fn keepalive(step: &StepKeepalives, paint: Paint) -> String {
+    let counts = [
+        (step.attempts, "sent", Tone::Plain),
+        (step.successes, "answered", Tone::Plain),
+        (step.failures, "failed", Tone::Trouble),
+    ];
+    let shown = counts.into_iter().filter(|(count, ..)| *count > 0);
+    let mut words: Vec<String> =
+        shown.map(|(count, word, tone)| paint.apply(tone, &format!("{count} {word}"))).collect();
+    match step.disabled {
+        0 => {}
+        1 => words.push(paint.apply(Tone::Trouble, "disabled")),
+        count => {
+            words.push(paint.apply(Tone::Trouble, &format!("disabled on {count} connections")))
+        }
+    }
+    words.join(", ")
+}
+
+fn states(step: &McpStep, paint: Paint) -> String {
     let states = step.breaker_after.iter().zip(step.health_after.values());
     let states = states.map(|((id, breaker), health)| {
-        format!("{}={}/{}", clean(id), breaker.word(), health.word())
+        format!("{}={}", clean(id), state(*breaker, *health, paint))
     });
     states.collect::<Vec<_>>().join("   ")
 }

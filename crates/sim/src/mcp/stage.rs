@@ -167,6 +167,7 @@ impl<'a> Stage<'a> {
 
     fn step(&mut self, step: &Step) -> McpStep {
         let (mut calls, mut tools) = (Vec::new(), None);
+        let before = self.totals.clone();
         let (word, what) = words(&step.action);
         match &step.action {
             Action::Open { session } => {
@@ -198,6 +199,7 @@ impl<'a> Stage<'a> {
             calls,
             tools,
             told: std::mem::take(&mut self.told),
+            keepalives: self.keepalives_since(&before),
             breaker_after,
             health_after,
         }

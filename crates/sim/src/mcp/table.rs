@@ -4,7 +4,10 @@ use super::{
     graph::{result, title},
     trace::{McpStep, McpTrace},
 };
-use crate::sequence::glyphs::{Glyphs, clean};
+use crate::{
+    paint::Paint,
+    sequence::glyphs::{Glyphs, clean},
+};
 
 const HEADS: [&str; 5] = ["#", "at", "step", "what", "result"];
 
@@ -40,7 +43,7 @@ pub(super) fn table(trace: &McpTrace, glyphs: &Glyphs) -> String {
 }
 
 fn row(number: usize, step: &McpStep, glyphs: &Glyphs) -> [String; 5] {
-    let result = result(step, glyphs);
+    let result = result(step, glyphs, Paint::default());
     [
         number.to_string(),
         tidegate_config::duration::written(tidegate_core::time::Millis(step.at_ms)),

@@ -55,6 +55,9 @@ pub struct McpStep {
     pub tools: Option<Vec<String>>,
     /// Sessions that were told meanwhile that their tools have changed.
     pub told: Vec<String>,
+    /// The keepalives of the step, of each server that had any or whose keepalive is disabled.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub keepalives: IndexMap<Arc<str>, StepKeepalives>,
     /// The state of each server's breaker afterwards.
     pub breaker_after: IndexMap<Arc<str>, BreakerWord>,
     /// The health of each server afterwards.
@@ -116,6 +119,32 @@ pub struct KeepaliveTotals {
     pub failures: u64,
     /// How often they disabled themselves.
     pub auto_disabled: u64,
+}
+
+/// The keepalives of one server in one step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StepKeepalives {
+    /// Sent in this step.
+    pub attempts: u64,
+    /// Answered in this step.
+    pub successes: u64,
+    /// Failed in this step, those that an open breaker refused included.
+    pub failures: u64,
+    /// Connections whose keepalive is disabled after the step.
+    pub disabled: u64,
+}
+
+impl KeepaliveTotals {
+    /// What was added since an earlier count, with the connections that are disabled now.
+    pub(super) const fn since(self, earlier: Self, disabled: u64) -> StepKeepalives {
+        StepKeepalives {
+            attempts: self.attempts.saturating_sub(earlier.attempts),
+            successes: self.successes.saturating_sub(earlier.successes),
+            failures: self.failures.saturating_sub(earlier.failures),
+            disabled,
+        }
+    }
 }
 
 /// The JSON Schema of `--json`, as it is checked in.

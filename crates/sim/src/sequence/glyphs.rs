@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::words::{BreakerWord, HealthWord};
+use crate::paint::{Paint, Tone};
+
 /// The characters of one look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Glyphs {
@@ -29,4 +32,14 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
         return text.replace(char::is_control, "?").into();
     }
     text.into()
+}
+
+/// `closed/healthy`, in the colour of what it means.
+pub(crate) fn state(breaker: BreakerWord, health: HealthWord, paint: Paint) -> String {
+    let tone = match (breaker, health) {
+        (BreakerWord::Closed, HealthWord::Healthy) => Tone::Plain,
+        (BreakerWord::HalfOpen, _) => Tone::Change,
+        (BreakerWord::Open, _) | (_, HealthWord::Unhealthy) => Tone::Trouble,
+    };
+    paint.apply(tone, &format!("{}/{}", breaker.word(), health.word()))
 }

@@ -9,12 +9,13 @@
 use tidegate_core::outcome::OutcomeKind;
 
 use super::{
-    glyphs::{Glyphs, clean},
+    glyphs::{Glyphs, clean, state},
     trace::{RequestTrace, StepTrace, Trace},
 };
+use crate::paint::{Paint, Tone};
 
 /// The graph of a trace.
-pub(super) fn graph(trace: &Trace, glyphs: &Glyphs) -> String {
+pub(super) fn graph(trace: &Trace, glyphs: &Glyphs, paint: Paint) -> String {
     let Glyphs { yes, no, arrow, dots } = glyphs;
     let mut out = title(trace);
     out.push_str(&format!(
@@ -26,13 +27,14 @@ pub(super) fn graph(trace: &Trace, glyphs: &Glyphs) -> String {
     let mut number = 0;
     for step in &trace.steps {
         match step {
-            StepTrace::Advance(span) => out.push_str(&format!(
-                "        {dots} advance {span} (breaker + health clocks move) {dots}\n"
-            )),
+            StepTrace::Advance(span) => {
+                let text = format!("{dots} advance {span} (breaker + health clocks move) {dots}");
+                out.push_str(&format!("        {}\n", paint.apply(Tone::Change, &text)));
+            }
             StepTrace::Trace(request) => {
                 number += 1;
-                out.push_str(&request_line(number, request, glyphs));
-                out.push_str(&state_line(request));
+                out.push_str(&request_line(number, request, glyphs, paint));
+                out.push_str(&state_line(request, paint));
             }
         }
     }
@@ -49,7 +51,7 @@ pub(super) fn title(trace: &Trace) -> String {
     )
 }
 
-fn request_line(number: usize, request: &RequestTrace, glyphs: &Glyphs) -> String {
+fn request_line(number: usize, request: &RequestTrace, glyphs: &Glyphs, paint: Paint) -> String {
     let Glyphs { yes, no, arrow, .. } = glyphs;
     let endings = request.statuses.iter().zip(&request.outcomes);
     let attempts: Vec<String> = request
@@ -57,24 +59,25 @@ fn request_line(number: usize, request: &RequestTrace, glyphs: &Glyphs) -> Strin
         .iter()
         .zip(endings)
         .map(|(id, (status, outcome))| {
-            let mark = if outcome.0 == OutcomeKind::Success { yes } else { no };
-            format!("{} {mark}{status}", clean(id))
+            let is_success = outcome.0 == OutcomeKind::Success;
+            let (tone, mark) = if is_success { (Tone::Good, yes) } else { (Tone::Trouble, no) };
+            format!("{} {}", clean(id), paint.apply(tone, &format!("{mark}{status}")))
         })
         .collect();
+    let is_answered = (200..300).contains(&request.final_status);
+    let tone = if is_answered { Tone::Good } else { Tone::Bad };
     format!(
-        "#{number:<2} {:<8} {}   {arrow}  client={}\n",
+        "#{number:<2} {:<8} {}   {arrow}  {}\n",
         session(request),
         attempts.join(&format!("  {arrow}  ")),
-        request.final_status,
+        paint.apply(tone, &format!("client={}", request.final_status)),
     )
 }
 
-fn state_line(request: &RequestTrace) -> String {
+fn state_line(request: &RequestTrace, paint: Paint) -> String {
     let states = request.breaker_after.iter().zip(request.health_after.values());
     let mut states: Vec<String> = states
-        .map(|((id, breaker), health)| {
-            format!("{}={}/{}", clean(id), breaker.word(), health.word())
-        })
+        .map(|((id, breaker), health)| format!("{}={}", clean(id), state(*breaker, *health, paint)))
         .collect();
     if !request.pin_after.is_empty() {
         states.push(format!("pin={}", clean(&request.pin_after)));

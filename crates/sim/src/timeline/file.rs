@@ -109,11 +109,12 @@ pub(super) enum Arrivals {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PhaseFile {
-    /// From when on.
-    pub(super) at: Duration,
-    /// What it does.
+    /// From when on. Every phase needs it; one that is missing or cannot be read keeps no other
+    /// phase from being checked.
+    pub(super) at: Option<Duration>,
+    /// What it does; needed likewise.
     #[serde(rename = "do")]
-    pub(super) action: Action,
+    pub(super) action: Option<Action>,
     /// The share of requests it does this to; the rest gets the latest `ok` phase [100%].
     pub(super) share: Option<Percent>,
     /// Until the first content, or the error [300ms; errors 50ms; refused 5ms].

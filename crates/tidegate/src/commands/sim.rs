@@ -37,6 +37,8 @@ Examples:
   tidegate sim halfopen                   a built-in example; `--list` shows all
   tidegate sim --file outage.yaml --json  a scenario of your own, for a script
   tidegate sim brownout --seeds 1000      one outage, many draws
+  tidegate sim --all -c tidegate.yaml     every outage against your own routes
+  tidegate sim --print brownout           the source of an example, to start from
 
 Next: `tidegate help scenarios`";
 
@@ -89,13 +91,16 @@ struct Which {
     /// List the built-in examples instead of running one
     #[arg(long)]
     list: bool,
+    /// Print the source of a built-in example instead of running it
+    #[arg(long, value_name = "NAME")]
+    print: Option<String>,
 }
 
 impl Which {
     /// Whether the user left the choice to us.
     fn is_nothing(&self) -> bool {
         let is_named = self.name.is_some() || self.example.is_some() || !self.file.is_empty();
-        !is_named && !self.all && !self.list
+        !is_named && !self.all && !self.list && self.print.is_none()
     }
 }
 
@@ -118,6 +123,9 @@ struct FormatArgs {
 pub(crate) fn run(args: &SimArgs, printer: &Printer) -> Exit {
     if args.which.list {
         return list(args, printer);
+    }
+    if let Some(name) = &args.which.print {
+        return print(name, args, printer);
     }
     if args.which.is_nothing() {
         printer.note("running the example `cascade`; `tidegate sim --list` shows the others");
@@ -149,6 +157,21 @@ fn list(args: &SimArgs, printer: &Printer) -> Exit {
     Exit::Done
 }
 
+/// The source of an example, as its file has it.
+fn print(name: &str, args: &SimArgs, printer: &Printer) -> Exit {
+    let builtin = match gather::builtin(name, printer) {
+        Ok(builtin) => builtin,
+        Err(exit) => return exit,
+    };
+    if args.format.json {
+        printer.result(&json!({"name": builtin.name, "source": builtin.text}).to_string());
+    } else {
+        printer.result(builtin.text);
+        printer.note("save it to a file, change it, and run it: `tidegate sim --file FILE`");
+    }
+    Exit::Done
+}
+
 /// Runs each scenario once and prints its report.
 fn simulate(scenarios: &[Scenario], args: &SimArgs, printer: &Printer) -> Exit {
     let options = options(args, printer);
@@ -169,18 +192,29 @@ fn simulate(scenarios: &[Scenario], args: &SimArgs, printer: &Printer) -> Exit {
         // On stderr: the report itself is the same for the same seed, byte for byte.
         printer.note(&format!("simulated in {} ms", took.as_millis().max(1)));
     }
-    let mut exit = Exit::Done;
+    let is_alone = reports.len() == 1;
+    let mut failed = 0;
     for (scenario, report) in scenarios.iter().zip(&reports) {
-        if report.failures().is_empty() {
-            if !args.format.json {
-                printer.note(&format!("{}: every expectation held", scenario.name()));
-            }
-        } else {
+        if !report.failures().is_empty() {
             printer.talk(&failures(scenario, report, printer));
-            exit = Exit::No;
+            failed += 1;
+        } else if is_alone && !args.format.json {
+            printer.note(&format!("{}: every expectation held", scenario.name()));
         }
     }
-    exit
+    if !is_alone && !args.format.json {
+        printer.note(&total(reports.len(), failed));
+    }
+    if failed == 0 { Exit::Done } else { Exit::No }
+}
+
+/// The line that closes a run of several scenarios.
+fn total(count: usize, failed: usize) -> String {
+    let scenarios = counted(count, "scenario");
+    match failed {
+        0 => format!("{scenarios}: every expectation of each held"),
+        _ => format!("{scenarios}: {} passed, {failed} failed", count - failed),
+    }
 }
 
 /// The moment.
@@ -224,6 +258,7 @@ fn options(args: &SimArgs, printer: &Printer) -> RenderOptions {
         format,
         width: printer.width(),
         ascii: printer.is_ascii(),
+        colour: printer.has_colour(),
         trace: args.trace,
         from: moment(&args.from, Now::ZERO),
         to: moment(&args.to, Now::NEVER),

@@ -1,5 +1,8 @@
 //! Keepalives: the production schedule of each connection, answered by the world.
 
+use std::sync::Arc;
+
+use indexmap::IndexMap;
 use tidegate_core::time::Millis;
 use tidegate_mcp::{
     cause::Cause,
@@ -8,8 +11,11 @@ use tidegate_mcp::{
     link::LinkState,
 };
 
-use super::{Event, LineId, Stage};
-use crate::mcp::world::Mode;
+use super::{Event, LineId, Stage, lines::Line};
+use crate::mcp::{
+    trace::{StepKeepalives, Totals},
+    world::Mode,
+};
 
 /// The end of a keepalive that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +135,23 @@ impl Stage<'_> {
                 }
             }
         }
+    }
+
+    /// The keepalives since an earlier count, of servers that have something to show.
+    pub(super) fn keepalives_since(
+        &self,
+        before: &IndexMap<Arc<str>, Totals>,
+    ) -> IndexMap<Arc<str>, StepKeepalives> {
+        let of_server = |(name, totals): (&Arc<str>, &Totals)| {
+            let earlier = before.get(name).copied().unwrap_or_default();
+            let is_its_own = |it: &&Line| it.server == *name;
+            let is_disabled =
+                |it: &&Line| it.keepalive.as_ref().is_some_and(Keepalive::is_disabled);
+            let disabled = self.lines.values().filter(is_its_own).filter(is_disabled).count();
+            let step = totals.keepalive.since(earlier.keepalive, disabled as u64);
+            (step != StepKeepalives::default()).then(|| (Arc::clone(name), step))
+        };
+        self.totals.iter().filter_map(of_server).collect()
     }
 
     fn with_keepalive<T>(

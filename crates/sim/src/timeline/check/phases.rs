@@ -2,8 +2,9 @@
 
 use indexmap::IndexMap;
 use tidegate_config::{
-    codes::BAD_VALUE,
+    codes::{BAD_VALUE, MISSING_KEY},
     diagnostic::{Diagnostic, quoted},
+    duration::written,
     path::KeyPath,
 };
 use tidegate_core::time::{Millis, Now};
@@ -51,34 +52,63 @@ pub(super) fn scripts(
     scripts
 }
 
+/// A phase whose moment and action are known.
+struct Readable<'a> {
+    here: KeyPath,
+    at: Now,
+    action: Action,
+    file: &'a PhaseFile,
+}
+
+/// The phases that can be read; the others have problems of their own.
+fn readable<'a>(phases: &'a [PhaseFile], path: &KeyPath, desk: &mut Desk<'_>) -> Vec<Readable<'a>> {
+    let mut all = Vec::new();
+    for (index, file) in phases.iter().enumerate() {
+        let here = path.index(index);
+        for (key, is_read) in [("at", file.at.is_some()), ("do", file.action.is_some())] {
+            let is_written = desk.document.node(&here.key(key)).is_some();
+            if !is_read && !is_written {
+                let message = format!("`{here}` has no key `{key}`");
+                let diagnostic = Diagnostic::error(&MISSING_KEY, message)
+                    .help("a phase is written `{ at: 2m, do: slow, factor: 12 }`");
+                desk.refuse(&here, diagnostic);
+            }
+        }
+        let (Some(at), Some(action)) = (&file.at, file.action) else { continue };
+        all.push(Readable { here, at: Now(at.millis().0), action, file });
+    }
+    all
+}
+
 fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'_>) -> Script {
     let mut script = Script { phases: Vec::new() };
     let mut pace = Pace::default();
-    if phases.first().is_none_or(|first| first.at.millis() > Millis::ZERO) {
+    let phases = readable(phases, path, desk);
+    if phases.first().is_none_or(|first| first.at > Now::ZERO) {
         script.phases.push(Phase::fine(Now::ZERO, pace));
     }
-    for (index, file) in phases.iter().enumerate() {
-        let here = path.index(index);
-        let at = Now(file.at.millis().0);
-        let before = index.checked_sub(1).map(|before| Now(phases[before].at.millis().0));
-        if before.is_some_and(|before| at <= before) {
-            let message = format!("`{here}.at`: `{}` is not after the phase before it", file.at);
+    for (index, it) in phases.iter().enumerate() {
+        let Readable { here, at, action, file } = it;
+        let before = index.checked_sub(1).map(|before| phases[before].at);
+        let written = written(Millis(at.0));
+        if before.is_some_and(|before| *at <= before) {
+            let message = format!("`{here}.at`: `{written}` is not after the phase before it");
             let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
                 .help("write phases in the order of time");
             desk.refuse(&here.key("at"), diagnostic);
         }
         if at.0 > lasts.0 {
-            let message = format!("`{here}.at`: `{}` is after the end of the timeline", file.at);
+            let message = format!("`{here}.at`: `{written}` is after the end of the timeline");
             desk.refuse(&here.key("at"), Diagnostic::warning(&codes::BAD_PHASE, message));
         }
-        refuse_strays(file, &here, desk);
-        if file.action == Action::Ok {
+        refuse_strays(it, desk);
+        if *action == Action::Ok {
             pace = paced(file);
         }
-        script.phases.push(phase(file, at, pace, &here, desk));
+        script.phases.push(phase(it, pace, desk));
         let returns_at = at.after(file.down.as_ref().map_or(DOWN_FOR, |down| down.millis()));
-        let next = phases.get(index + 1).map(|next| Now(next.at.millis().0));
-        if file.action == Action::Restart && next.is_none_or(|next| returns_at < next) {
+        let next = phases.get(index + 1).map(|next| next.at);
+        if *action == Action::Restart && next.is_none_or(|next| returns_at < next) {
             script.phases.push(Phase::fine(returns_at, pace));
         }
     }
@@ -96,9 +126,10 @@ fn paced(file: &PhaseFile) -> Pace {
     }
 }
 
-fn phase(file: &PhaseFile, at: Now, pace: Pace, here: &KeyPath, desk: &mut Desk<'_>) -> Phase {
+fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
+    let Readable { here, at, action, file } = it;
     let tokens = file.tokens.unwrap_or(BROKEN_AFTER);
-    let act = match file.action {
+    let act = match action {
         Action::Ok => Act::Answer { factor: 1.0 },
         Action::Slow => Act::Answer { factor: factor(file, here, desk) },
         Action::Status => status(file, here, desk),
@@ -113,13 +144,13 @@ fn phase(file: &PhaseFile, at: Now, pace: Pace, here: &KeyPath, desk: &mut Desk<
     };
     let usual = if act == Act::Refuse { REFUSED_AFTER } else { ERROR_AFTER };
     Phase {
-        at,
-        word: file.action.word(),
+        at: *at,
+        word: action.word(),
         act,
         share: file.share.map_or(1.0, |share| share.fraction()),
         pace,
         error_after: file.latency.as_ref().map_or(usual, |it| it.millis()),
-        cuts: file.action == Action::Restart,
+        cuts: *action == Action::Restart,
     }
 }
 
@@ -161,7 +192,8 @@ fn status(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> Act {
 }
 
 /// A key that means nothing with its `do` would mislead whoever reads the file.
-fn refuse_strays(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) {
+fn refuse_strays(it: &Readable<'_>, desk: &mut Desk<'_>) {
+    let Readable { here, action, file, .. } = it;
     use Action::{
         Auth, CommentsOnly, ErrorEvent, Exhausted, Hang, Ok, Refuse, Restart, Slow, Stall, Status,
         Truncate,
@@ -192,8 +224,8 @@ fn refuse_strays(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) {
         ("share", file.share.is_some(), faults),
     ];
     for (key, is_written, actions) in takes {
-        if *is_written && !actions.contains(&file.action) {
-            let word = file.action.word();
+        if *is_written && !actions.contains(action) {
+            let word = action.word();
             let words: Vec<&str> = actions.iter().map(|it| it.word()).collect();
             let message = format!("`{here}`: `{key}` means nothing with `do: {word}`");
             let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)

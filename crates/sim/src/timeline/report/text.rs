@@ -6,6 +6,7 @@ use tidegate_core::time::Millis;
 use super::TimelineReport;
 use crate::{
     lanes::{Glyphs, Lane, Mark, Picture},
+    paint::Tone,
     scenario::RenderOptions,
     timeline::{
         judge::{percent, seconds, short},
@@ -19,11 +20,11 @@ pub(super) fn graph(report: &TimelineReport, options: &RenderOptions) -> String 
     let glyphs = Glyphs::of(options.ascii);
     let mut lines = header(report, options.width, glyphs);
     let picture = picture(report, options);
-    lines.extend(picture.draw(options.width, glyphs));
+    lines.extend(picture.draw(options.width, glyphs, options.paint()));
     lines.push(picture.legend(glyphs));
     lines.push(String::new());
     lines.extend(counters(&report.tally, options.width));
-    lines.extend(expectations(report, options.width, glyphs));
+    lines.extend(expectations(report, options, glyphs));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -42,7 +43,7 @@ pub(super) fn traced(
     }
     lines.push(String::new());
     lines.extend(counters(&report.tally, options.width));
-    lines.extend(expectations(report, options.width, glyphs));
+    lines.extend(expectations(report, options, glyphs));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -168,12 +169,15 @@ fn counters(tally: &Tally, width: usize) -> Vec<String> {
     wrapped(&facts, "   ", width)
 }
 
-fn expectations(report: &TimelineReport, width: usize, glyphs: &Glyphs) -> Vec<String> {
+fn expectations(report: &TimelineReport, options: &RenderOptions, glyphs: &Glyphs) -> Vec<String> {
+    let paint = options.paint();
+    let pass = paint.apply(Tone::Good, &glyphs.pass.to_string());
+    let fail = paint.apply(Tone::Bad, &glyphs.fail.to_string());
     let mut lines = Vec::new();
     for verdict in &report.verdicts {
-        let sign = if verdict.holds { glyphs.pass } else { glyphs.fail };
+        let sign = if verdict.holds { &pass } else { &fail };
         let words = [verdict.wanted.clone(), format!("({})", verdict.got)];
-        let wanted = wrapped(&words, "   ", width.saturating_sub(4));
+        let wanted = wrapped(&words, "   ", options.width.saturating_sub(4));
         for (number, line) in wanted.iter().enumerate() {
             let lead = if number == 0 { format!("  {sign} ") } else { "      ".to_owned() };
             lines.push(format!("{lead}{line}"));
@@ -181,18 +185,18 @@ fn expectations(report: &TimelineReport, width: usize, glyphs: &Glyphs) -> Vec<S
     }
     for violation in &report.violations {
         let at = written(Millis(violation.at.0));
-        let (sign, number) = (glyphs.fail, violation.invariant);
-        lines.push(format!("  {sign} invariant {number} at {at}: {}", violation.sentence));
+        let (number, sentence) = (violation.invariant, &violation.sentence);
+        lines.push(format!("  {fail} invariant {number} at {at}: {sentence}"));
     }
     if report.violations.is_empty() {
-        lines.push(format!("  {} no invariant was broken", glyphs.pass));
+        lines.push(format!("  {pass} no invariant was broken"));
     }
     let missed = report.failures.len();
     if missed == 0 {
-        lines.push("every expectation held".to_owned());
+        lines.push(paint.apply(Tone::Good, "every expectation held"));
     } else {
         let noun = if missed == 1 { "expectation" } else { "expectations" };
-        lines.push(format!("{missed} {noun} failed"));
+        lines.push(paint.apply(Tone::Bad, &format!("{missed} {noun} failed")));
         lines.push(format!("replay: {}", report.replay()));
     }
     lines

@@ -6,7 +6,7 @@ use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
 use tidegate_config::suggest;
-use tidegate_sim::builtin;
+use tidegate_sim::builtin::{self, Builtin};
 use tidegate_sim::scenario::{Scenario, load};
 
 use super::SimArgs;
@@ -28,9 +28,24 @@ pub(super) fn gather(args: &SimArgs, printer: &Printer) -> Result<Vec<Scenario>,
         vec![example(named.unwrap_or(DEFAULT), printer)?]
     };
     match &args.config {
+        Some(path) if which.all => recast(timelines_of(scenarios, printer), path, printer),
         Some(path) => recast(scenarios, path, printer),
         None => Ok(scenarios),
     }
+}
+
+/// The scenarios that a config can be put under; how many cannot is said.
+fn timelines_of(scenarios: Vec<Scenario>, printer: &Printer) -> Vec<Scenario> {
+    let all = scenarios.len();
+    let mut timelines = scenarios;
+    timelines.retain(|it| matches!(it, Scenario::Timeline(_)));
+    printer.note(&format!(
+        "running the {} timelines with this config; the other {} examples name their backends in \
+         their own files",
+        timelines.len(),
+        all - timelines.len(),
+    ));
+    timelines
 }
 
 /// Timelines with the routes and health settings of a config.
@@ -74,20 +89,26 @@ fn look(printer: &Printer) -> Look {
 }
 
 fn example(name: &str, printer: &Printer) -> Result<Scenario, Exit> {
-    let Some(builtin) = builtin::get(name) else {
-        printer.error(&format!("there is no example `{name}`"));
-        let names = builtin::all().map(|it| it.name);
-        let nearest = suggest::nearest(name, names).map(|it| format!("did you mean `{it}`? "));
-        let nearest = nearest.unwrap_or_default();
-        let file = if Path::new(name).exists() {
-            format!("; `tidegate sim --file {name}` runs a file")
-        } else {
-            String::new()
-        };
-        printer.hint(&format!("{nearest}`tidegate sim --list` shows all examples{file}"));
-        return Err(Exit::Usage);
+    let scenario = builtin(name, printer)?.scenario();
+    Ok(scenario.expect("every example is loaded by a test"))
+}
+
+/// The example of a name, or what to type instead.
+pub(super) fn builtin(name: &str, printer: &Printer) -> Result<&'static Builtin, Exit> {
+    if let Some(builtin) = builtin::get(name) {
+        return Ok(builtin);
+    }
+    printer.error(&format!("there is no example `{name}`"));
+    let names = builtin::all().map(|it| it.name);
+    let nearest = suggest::nearest(name, names).map(|it| format!("did you mean `{it}`? "));
+    let nearest = nearest.unwrap_or_default();
+    let file = if Path::new(name).exists() {
+        format!("; `tidegate sim --file {name}` runs a file")
+    } else {
+        String::new()
     };
-    Ok(builtin.scenario().expect("every example is loaded by a test"))
+    printer.hint(&format!("{nearest}`tidegate sim --list` shows all examples{file}"));
+    Err(Exit::Usage)
 }
 
 /// Loads every file; if one has an error, every problem of every file is shown and none is run.

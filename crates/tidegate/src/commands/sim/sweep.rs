@@ -2,10 +2,11 @@
 //!
 //! The progress line is drawn only on a terminal and is gone when the work is done.
 
+use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::thread::available_parallelism;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::{Value, json};
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::seeds::{DistinctFailure, run_seeds};
@@ -15,7 +16,7 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Count, rate and time left, in one line.
-const LINE: &str = "{msg} {pos}/{len} seeds  {per_sec}  {eta} left";
+const LINE: &str = "{msg} {pos}/{len} seeds  {rate} per second  {eta} left";
 
 /// Runs `count` seeds of each scenario from the given one on, and prints what failed.
 pub(super) fn sweep(scenarios: &[Scenario], args: &SimArgs, count: u64, printer: &Printer) -> Exit {
@@ -48,7 +49,12 @@ pub(super) fn sweep(scenarios: &[Scenario], args: &SimArgs, count: u64, printer:
 fn progress_bar(count: u64, name: &str, printer: &Printer) -> ProgressBar {
     let is_shown = io::stderr().is_terminal() && !printer.is_quiet();
     let target = if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    // A whole number: fractions of a seed tell nobody anything.
+    let rate = |state: &ProgressState, out: &mut dyn Write| {
+        let _ = write!(out, "{:.0}", state.per_sec());
+    };
     let style = ProgressStyle::with_template(LINE).expect("the template is well formed");
+    let style = style.with_key("rate", rate);
     ProgressBar::with_draw_target(Some(count), target)
         .with_style(style)
         .with_message(name.to_owned())
