@@ -35,6 +35,7 @@ mod percent;
 pub mod private;
 mod probe;
 mod provider;
+mod query;
 mod report;
 pub mod rng;
 pub mod server;

@@ -16,7 +16,10 @@ use tidegate_config::{
 use tidegate_core::probe::ProbeSettings;
 use tidegate_wire::splice::EncodedName;
 
-use crate::upstream::{Place, tls};
+use crate::{
+    query,
+    upstream::{Place, tls},
+};
 
 /// A provider, ready to be asked.
 #[derive(Debug)]
@@ -33,8 +36,8 @@ pub(crate) struct Provider {
     base_path: String,
     /// Headers that every request gets.
     pub(crate) headers: HeaderMap,
-    /// The query every request gets, without the question mark.
-    query: String,
+    /// The parameters that every request's query gets: name, and how it is written.
+    query: Vec<(String, String)>,
     pub(crate) probe: ProbeSettings,
     probe_path: Option<String>,
 }
@@ -133,11 +136,10 @@ fn provider(
         let place = Place { host, port, allow_private: file.allow_private, tls };
         (Some(place), authority, uri.path().trim_end_matches('/').to_owned())
     };
-    let query: Vec<String> = file
-        .query
-        .iter()
-        .map(|(key, value)| format!("{}={}", escaped(key), escaped(value)))
-        .collect();
+    let pair = |(key, value): (&String, &String)| {
+        (key.clone(), format!("{}={}", escaped(key), escaped(value)))
+    };
+    let parameters = file.query.iter().map(pair).collect();
     let ca = file.ca.as_ref().map(ToString::to_string).unwrap_or_default();
     Ok(Provider {
         name: name.into(),
@@ -148,7 +150,7 @@ fn provider(
             .map_err(|_| fail("its host cannot be sent".into()))?,
         base_path,
         headers,
-        query: query.join("&"),
+        query: parameters,
         probe: ProbeFile::resolve(&probes),
         probe_path: ProbeFile::path_of(&probes).map(str::to_owned),
     })
@@ -173,7 +175,8 @@ fn credential(file: &ProviderFile, key: &str) -> Option<(HeaderName, HeaderValue
 }
 
 impl Provider {
-    /// The path and query of an upstream request, for a path of ours such as `/v1/messages`.
+    /// The path and query of an upstream request, for a path of ours such as `/v1/messages`. Where
+    /// the config sets a parameter, the client's own of that name is left out.
     pub(crate) fn path(&self, path: &str, client_query: Option<&str>) -> String {
         let below = match self.api {
             // What the vendor's SDK takes as base url has the version in it for these.
@@ -181,10 +184,13 @@ impl Provider {
             Api::Anthropic | Api::Gemini => path,
         };
         let mut full = format!("{}{below}", self.base_path);
-        let queries = [client_query.unwrap_or_default(), &self.query];
-        for (index, query) in queries.into_iter().filter(|query| !query.is_empty()).enumerate() {
+        let is_configured =
+            |name: &str| self.query.iter().any(|(known, _)| query::is_same_name(known, name));
+        let own = query::without(client_query.unwrap_or_default(), is_configured);
+        let configured = self.query.iter().map(|(_, pair)| pair.as_str());
+        for (index, pair) in own.chain(configured).enumerate() {
             full.push(if index == 0 { '?' } else { '&' });
-            full.push_str(query);
+            full.push_str(pair);
         }
         full
     }

@@ -3,8 +3,9 @@
 //! Rules kept here:
 //! - On a loopback listener the `host` must be a loopback name, or the listener's own: a web page
 //!   whose name was rebound to 127.0.0.1 still says its own name (S27, S29).
-//! - An `origin` must be such a name too; `null` never is (S28).
+//! - An `origin` must be such a name too, with the listener's own scheme; `null` never is (S28).
 //! - A request that two readers could cut differently is refused and the connection closed (S20).
+//!   A body in chunks has no other transfer coding.
 //! - A path has one spelling: no escapes, no empty or dot segments (S25). Only the name of a model
 //!   that is asked about may be escaped, as SDKs do: it is looked up and never followed.
 
@@ -12,8 +13,13 @@ use std::net::SocketAddr;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
+use crate::query;
+
 /// A refusal: the status and the sentence.
 pub(crate) type Refusal = (StatusCode, &'static str);
+
+/// What is spoken on the listeners. Browsers write the scheme of an origin in lower case.
+const SCHEME: &str = "http";
 
 /// What follows is a model's name.
 pub(crate) const MODELS: &str = "/v1/models/";
@@ -36,7 +42,7 @@ pub(crate) fn check(
     if method == Method::POST && !headers.get(header::CONTENT_TYPE).is_none_or(is_json) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`"));
     }
-    if uri.query().is_some_and(|query| query.split('&').any(is_key)) {
+    if uri.query().is_some_and(query::has_key) {
         return Err((StatusCode::BAD_REQUEST, "send the key in a header, never in the query"));
     }
     Ok(())
@@ -56,19 +62,16 @@ fn is_json(content_type: &HeaderValue) -> bool {
             }))
 }
 
-/// Whether a part of the query is a key, by one of the names that providers give it.
-fn is_key(pair: &str) -> bool {
-    const NAMES: &[&str] = &["key", "apikey", "xapikey", "accesstoken", "token", "authorization"];
-    let name = pair.split('=').next().unwrap_or_default();
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    NAMES.contains(&plain.to_ascii_lowercase().as_str())
-}
-
 fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
     let lengths = headers.get_all(header::CONTENT_LENGTH).iter().count();
-    let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
-    if lengths > 1 || (lengths == 1 && is_chunked) {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let (coding, second) = (codings.next(), codings.next());
+    if lengths > 1 || second.is_some() || (lengths == 1 && coding.is_some()) {
         return Err((StatusCode::BAD_REQUEST, "the length of the body is ambiguous"));
+    }
+    // The library below takes any list that ends in `chunked` and leaves the rest to be decoded.
+    if coding.is_some_and(|it| !it.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        return Err((StatusCode::BAD_REQUEST, "`transfer-encoding` may only be `chunked`"));
     }
     let has_twin = headers.keys().any(|name| {
         name.as_str().contains('_') && headers.contains_key(name.as_str().replace('_', "-"))
@@ -93,8 +96,8 @@ fn check_host(listen: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), 
 fn check_origin(listen: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("null");
-    let host = origin.split_once("://").map(|(_, host)| host);
-    if host.is_some_and(|host| is_ours(listen, host)) {
+    let host = origin.split_once("://").filter(|(scheme, _)| *scheme == SCHEME);
+    if host.is_some_and(|(_, host)| is_ours(listen, host)) {
         return Ok(());
     }
     Err((StatusCode::FORBIDDEN, "requests from this origin are not served here"))
@@ -183,6 +186,9 @@ mod tests {
         assert_eq!(refused("/v1/x", &[HOST, ("origin", "http://evil.test")]), Some(403));
         assert_eq!(refused("/v1/x", &[HOST, ("origin", "null")]), Some(403));
         assert_eq!(refused("/v1/x", &[HOST, ("origin", "http://localhost:3000")]), None);
+        for origin in ["https://localhost:3000", "file://localhost", "x://127.0.0.1", "localhost"] {
+            assert_eq!(refused("/v1/x", &[HOST, ("origin", origin)]), Some(403), "{origin}");
+        }
     }
 
     #[test]
@@ -191,6 +197,12 @@ mod tests {
         assert_eq!(refused("/v1/x", &[HOST, ("content-length", "3"), chunked]), Some(400));
         let twice = [HOST, ("content-length", "3"), ("content-length", "4")];
         assert_eq!(refused("/v1/x", &twice), Some(400));
+        assert_eq!(refused("/v1/x", &[HOST, chunked, chunked]), Some(400));
+        for coding in ["gzip, chunked", "chunked, chunked", "xchunked", "identity", "gzip", ""] {
+            let coded = [HOST, ("transfer-encoding", coding)];
+            assert_eq!(refused("/v1/x", &coded), Some(400), "{coding}");
+        }
+        assert_eq!(refused("/v1/x", &[HOST, ("transfer-encoding", "Chunked")]), None);
     }
 
     #[test]

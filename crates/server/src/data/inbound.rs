@@ -41,12 +41,17 @@ const PASSED_MAX: usize = 160;
 /// The gateways that a request has passed, and this one; `None` if it is among them already, or if
 /// there are too many (S58).
 pub(crate) fn passed(headers: &HeaderMap, own: &HeaderValue) -> Option<HeaderValue> {
-    let Some(before) = headers.get(PASSED) else { return Some(own.clone()) };
-    let is_ours = memchr::memmem::find(before.as_bytes(), own.as_bytes()).is_some();
-    if is_ours || before.len() > PASSED_MAX {
-        return None;
+    let mut marks = Vec::new();
+    for before in headers.get_all(PASSED) {
+        let is_ours = memchr::memmem::find(before.as_bytes(), own.as_bytes()).is_some();
+        if is_ours || marks.len() + before.len() > PASSED_MAX {
+            return None;
+        }
+        marks.extend_from_slice(before.as_bytes());
+        marks.extend_from_slice(b", ");
     }
-    HeaderValue::try_from([before.as_bytes(), b", ", own.as_bytes()].concat()).ok()
+    marks.extend_from_slice(own.as_bytes());
+    HeaderValue::try_from(marks).ok()
 }
 
 /// A request that is ready to be routed.
@@ -146,5 +151,16 @@ mod tests {
         let both = HeaderValue::from_static("00000000000000bb, 00000000000000aa");
         assert_eq!(passed(&sent("00000000000000bb"), &own), Some(both));
         assert_eq!(passed(&sent("00000000000000aa, 00000000000000bb"), &own), None);
+        let mut two = sent("00000000000000bb");
+        two.append(PASSED, HeaderValue::from_static("00000000000000cc"));
+        let all = "00000000000000bb, 00000000000000cc, 00000000000000aa";
+        assert_eq!(passed(&two, &own), Some(HeaderValue::from_static(all)));
+        two.append(PASSED, own.clone());
+        assert_eq!(passed(&two, &own), None, "every mark is read");
+        let mut many = HeaderMap::new();
+        for _ in 0..20 {
+            many.append(PASSED, HeaderValue::from_static("00000000000000bb"));
+        }
+        assert_eq!(passed(&many, &own), None, "their number is bounded");
     }
 }
