@@ -23,11 +23,7 @@ pub enum Destination<'a> {
 
 /// A model name that leads nowhere, and what exists instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "model `{asked}` does not exist: routes are {}; `provider/model` works for {}",
-    listed(routes),
-    listed(providers)
-)]
+#[error("{}: routes are {}{}", missing(asked), listed(routes), direct(providers))]
 pub struct NotFound {
     /// What was asked for; empty if nothing was.
     pub asked: String,
@@ -35,6 +31,31 @@ pub struct NotFound {
     pub routes: Vec<String>,
     /// The providers there are.
     pub providers: Vec<String>,
+}
+
+impl NotFound {
+    /// The same for somebody who may use some routes only: what exists besides is not for them to
+    /// know. A provider is shown to whoever may use all of its models.
+    #[must_use]
+    pub fn shown_to(mut self, may_use: impl Fn(&str) -> bool) -> Self {
+        self.routes.retain(|route| may_use(route));
+        self.providers.retain(|provider| may_use(&format!("{provider}/*")));
+        self
+    }
+}
+
+fn missing(asked: &str) -> String {
+    match asked {
+        "" => "no model was named, and there is no default route".to_owned(),
+        asked => format!("model `{asked}` does not exist"),
+    }
+}
+
+fn direct(providers: &[String]) -> String {
+    match providers {
+        [] => String::new(),
+        providers => format!("; `provider/model` works for {}", listed(providers)),
+    }
 }
 
 fn listed(names: &[String]) -> String {
@@ -128,7 +149,16 @@ routes:
     fn not_found_lists_what_exists() {
         let file = ConfigFile::default();
         let said = destination(&file, Some("x")).map_err(|error| error.to_string());
-        let expected = "model `x` does not exist: routes are none; `provider/model` works for none";
-        assert_eq!(said, Err(expected.to_owned()));
+        assert_eq!(said, Err("model `x` does not exist: routes are none".to_owned()));
+        let missing = NotFound {
+            asked: String::new(),
+            routes: vec!["fast".to_owned(), "slow".to_owned()],
+            providers: vec!["groq".to_owned()],
+        };
+        let all = "no model was named, and there is no default route: routes are `fast`, `slow`; \
+                   `provider/model` works for `groq`";
+        assert_eq!(missing.to_string(), all);
+        let few = "no model was named, and there is no default route: routes are `fast`";
+        assert_eq!(missing.shown_to(|name| name == "fast").to_string(), few);
     }
 }

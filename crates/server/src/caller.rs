@@ -3,16 +3,53 @@
 //! Rules kept here:
 //! - Keys are compared as SHA-256 digests, in constant time and all of them, so that neither the
 //!   key nor its place in the list can be measured (S6).
+//! - Every credential of a request counts, because SDKs send two of them when two are configured:
+//!   one key that is known is enough, whatever stands beside it. Of two known ones the first wins,
+//!   in the order of [`KEY_HEADERS`], then `authorization`.
 //! - Without `keys` everybody may call (and the listener is loopback: `check` sees to it).
 //! - A key in the query string is refused (S9).
 
 use std::path::Path;
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tidegate_config::{file::ConfigFile, secret::Environment};
+
+/// The headers in which a key stands as it is: Anthropic's, Azure's and Google's.
+static KEY_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+];
+
+/// Why nobody is known to have sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unauthorized {
+    NoKeySent,
+    UnknownKey,
+}
+
+impl Unauthorized {
+    /// What to tell the client.
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Self::NoKeySent => {
+                "no key was sent: send it as `authorization: Bearer KEY` or `x-api-key: KEY`"
+            }
+            Self::UnknownKey => "the key that was sent is not known here",
+        }
+    }
+
+    /// The value of `www-authenticate`, without which a 401 is incomplete (RFC 6750, section 3).
+    pub(crate) const fn challenge(self) -> &'static str {
+        match self {
+            Self::NoKeySent => "Bearer",
+            Self::UnknownKey => "Bearer error=\"invalid_token\"",
+        }
+    }
+}
 
 /// Somebody who may call.
 #[derive(Debug)]
@@ -65,30 +102,70 @@ impl Callers {
         }
     }
 
-    /// Who sent these headers; `None` if nobody we know.
-    pub(crate) fn who(&self, headers: &HeaderMap) -> Option<Arc<Caller>> {
-        let Some(keys) = &self.keys else { return Some(Arc::clone(&self.anyone)) };
-        let sent = digest(presented(headers)?);
-        let mut found = None;
-        for (key, caller) in keys {
-            if bool::from(key.ct_eq(&sent)) {
-                found = Some(caller);
+    /// Who sent these headers.
+    pub(crate) fn who(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Unauthorized> {
+        let Some(keys) = &self.keys else { return Ok(Arc::clone(&self.anyone)) };
+        let mut found = Err(Unauthorized::NoKeySent);
+        for sent in presented(headers).map(digest) {
+            for (key, caller) in keys {
+                let is_it = bool::from(key.ct_eq(&sent));
+                if is_it && found.is_err() {
+                    found = Ok(Arc::clone(caller));
+                }
             }
+            found = found.or(Err(Unauthorized::UnknownKey));
         }
-        found.map(Arc::clone)
+        found
     }
 }
 
-/// The key in the headers, as either SDK sends it.
-fn presented(headers: &HeaderMap) -> Option<&[u8]> {
-    if let Some(value) = headers.get("x-api-key").or_else(|| headers.get("api-key")) {
-        return Some(value.as_bytes());
-    }
-    let value = headers.get(http::header::AUTHORIZATION)?.as_bytes();
-    let (scheme, key) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then_some(key.trim_ascii())
+/// Every key in the headers, as the SDKs send them; an empty one is none.
+fn presented(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let plain = KEY_HEADERS.iter().flat_map(|name| headers.get_all(name));
+    let bearer = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| {
+        let (scheme, key) = value.as_bytes().split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"bearer ").then_some(key)
+    });
+    let plain = plain.map(|value| value.as_bytes());
+    plain.chain(bearer).map(<[u8]>::trim_ascii).filter(|key| !key.is_empty())
 }
 
 fn digest(key: &[u8]) -> [u8; 32] {
     Sha256::digest(key).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_bed::{self, CALLER_CANARY};
+
+    fn check(pairs: &[(&'static str, &str)], expected: Result<&str, Unauthorized>) {
+        let live = test_bed::live(test_bed::TWO_PROVIDERS);
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().expect("a header value"));
+        }
+        let found = live.callers.who(&headers);
+        assert_eq!(found.as_ref().map(|it| &*it.name).map_err(|it| *it), expected, "{pairs:?}");
+    }
+
+    #[test]
+    fn one_known_key_is_enough_whatever_stands_beside_it() {
+        let known = &format!("Bearer {CALLER_CANARY}");
+        check(&[("x-api-key", "sk-ant-of-somebody-else"), ("authorization", known)], Ok("ci"));
+        check(&[("x-api-key", CALLER_CANARY), ("authorization", "Bearer wrong")], Ok("ci"));
+        check(&[("x-goog-api-key", CALLER_CANARY)], Ok("ci"));
+        check(&[("api-key", CALLER_CANARY), ("authorization", "Basic eDp5")], Ok("ci"));
+        let both = [("authorization", known.as_str()), ("x-api-key", "canary-caller-all")];
+        check(&both, Ok("all"));
+    }
+
+    #[test]
+    fn a_missing_key_is_told_from_an_unknown_one() {
+        check(&[], Err(Unauthorized::NoKeySent));
+        check(&[("x-api-key", ""), ("authorization", "Bearer ")], Err(Unauthorized::NoKeySent));
+        check(&[("authorization", "Basic eDp5")], Err(Unauthorized::NoKeySent));
+        check(&[("authorization", "Bearer wrong")], Err(Unauthorized::UnknownKey));
+        check(&[("x-api-key", "' OR 1=1--")], Err(Unauthorized::UnknownKey));
+    }
 }

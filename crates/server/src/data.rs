@@ -21,7 +21,7 @@ mod timers;
 
 use std::rc::Rc;
 
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tidegate_wire::{
     dialect::Dialect,
@@ -74,8 +74,14 @@ pub(crate) async fn answer(
         }
         _ => {}
     }
-    let Some(caller) = live.callers.who(&head.headers) else {
-        return fail(OwnErrorKind::InvalidApiKey, "this key is not known here");
+    let caller = match live.callers.who(&head.headers) {
+        Ok(caller) => caller,
+        Err(unauthorized) => {
+            let mut response = fail(OwnErrorKind::InvalidApiKey, unauthorized.message());
+            let challenge = HeaderValue::from_static(unauthorized.challenge());
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            return response;
+        }
     };
     if path == mcp::PATH {
         if inbound::passed(&head.headers, &worker.gateway.mark).is_none() {
@@ -94,18 +100,24 @@ pub(crate) async fn answer(
         }
         return response;
     }
-    if head.method == Method::GET {
+    let is_status = status::is_path(&path);
+    let allowed = if is_status { Method::GET } else { Method::POST };
+    if !is_status && !path.starts_with("/v1/") {
+        return fail(OwnErrorKind::NotFound, "there is nothing at this path");
+    }
+    if head.method != allowed {
+        let message = format!("this path takes {allowed} only");
+        let mut response = fail(OwnErrorKind::MethodNotAllowed, &message);
+        let allowed = HeaderValue::from_str(allowed.as_str());
+        response.headers_mut().extend(allowed.ok().map(|it| (header::ALLOW, it)));
+        return response;
+    }
+    if is_status {
         let gateway = &worker.gateway;
         return match status::get(&live, &gateway.clock, &path, &head.headers, &caller) {
             Some((status, body)) => answer::json(status, body),
             None => fail(OwnErrorKind::NotFound, "there is nothing at this path"),
         };
-    }
-    if head.method != Method::POST {
-        return fail(OwnErrorKind::MethodNotAllowed, "this path takes POST or GET");
-    }
-    if !path.starts_with("/v1/") {
-        return fail(OwnErrorKind::NotFound, "there is nothing at this path");
     }
     let Some(passed) = inbound::passed(&head.headers, &worker.gateway.mark) else {
         return fail(

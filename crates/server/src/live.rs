@@ -23,7 +23,7 @@ use tidegate_mcp::health;
 
 use crate::{
     admin::AdminToken,
-    caller::Callers,
+    caller::{Caller, Callers},
     provider::{ProviderError, Target, Targets, any_model, targets},
 };
 
@@ -44,12 +44,38 @@ pub(crate) struct Live {
 
 /// Where a model name leads, ready to begin a plan.
 #[derive(Debug)]
-pub(crate) struct Way<'a> {
+pub(crate) struct ResolvedRoute<'a> {
     pub(crate) route: &'a Arc<Route>,
-    /// The name used in metrics: a route of the config, or `direct`.
-    pub(crate) label: &'a str,
+    pub(crate) origin: RouteOrigin<'a>,
     /// The model asked for, where the target does not say.
     pub(crate) model: Option<&'a str>,
+}
+
+/// Where a route comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RouteOrigin<'a> {
+    /// The config has it, under this name.
+    Config(&'a str),
+    /// A client named a target: `provider/model`.
+    Direct,
+}
+
+impl ResolvedRoute<'_> {
+    /// The name used in metrics and logs: a route of the config, or `direct`.
+    pub(crate) fn label(&self) -> &str {
+        match self.origin {
+            RouteOrigin::Config(name) => name,
+            RouteOrigin::Direct => "direct",
+        }
+    }
+
+    /// Whether a caller may use it, who asked for it by this name.
+    pub(crate) fn is_open_to(&self, caller: &Caller, asked: Option<&str>) -> bool {
+        caller.may_use(match self.origin {
+            RouteOrigin::Config(name) => name,
+            RouteOrigin::Direct => asked.unwrap_or_default(),
+        })
+    }
 }
 
 impl Live {
@@ -76,16 +102,19 @@ impl Live {
     }
 
     /// Where a model name leads.
-    pub(crate) fn way<'a>(&'a self, asked: Option<&'a str>) -> Result<Way<'a>, NotFound> {
+    pub(crate) fn resolve<'a>(
+        &'a self,
+        asked: Option<&'a str>,
+    ) -> Result<ResolvedRoute<'a>, NotFound> {
         let destination = model_name::destination(&self.file, asked)?;
-        let (name, label, model) = match destination {
-            Destination::Route(name) => (name.to_owned(), name, None),
+        let (name, origin, model) = match destination {
+            Destination::Route(name) => (name.to_owned(), RouteOrigin::Config(name), None),
             Destination::Target { provider, model } => {
                 let known = direct(&format!("{provider}/{model}"));
                 if self.core.route(&known).is_some() {
-                    (known, "direct", None)
+                    (known, RouteOrigin::Direct, None)
                 } else {
-                    (direct(&any_model(provider)), "direct", Some(model))
+                    (direct(&any_model(provider)), RouteOrigin::Direct, Some(model))
                 }
             }
         };
@@ -94,7 +123,7 @@ impl Live {
             routes: self.file.routes.keys().cloned().collect(),
             providers: self.file.providers.keys().cloned().collect(),
         })?;
-        Ok(Way { route, label, model })
+        Ok(ResolvedRoute { route, origin, model })
     }
 
     pub(crate) fn target(&self, id: &str) -> Option<&Arc<Target>> {

@@ -11,6 +11,7 @@ use tidegate_mcp::health;
 
 use super::{Answer, error};
 use crate::{
+    caller::Caller,
     clock::Clock,
     data::{needs_of_path, status},
     live::Live,
@@ -35,7 +36,7 @@ const MOMENTS: &[&str] = &["at", "last_check", "deadline", "closed_since", "unti
 pub(super) fn snapshot(live: &Live, clock: &Clock) -> Answer {
     let now = clock.now();
     let core = live.core.snapshot(now);
-    let status = status::overall(live, &core, now);
+    let status = status::overall(live, &core, now, &Caller::own());
     let Ok(Value::Object(mut shown)) = serde_json::to_value(&core) else {
         return error(StatusCode::INTERNAL_SERVER_ERROR, "the snapshot cannot be written");
     };
@@ -76,8 +77,8 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
     if let Some(server) = &question.server {
         return explain_server(live, clock, server);
     }
-    let way = match live.way(question.model.as_deref()) {
-        Ok(way) => way,
+    let resolved = match live.resolve(question.model.as_deref()) {
+        Ok(resolved) => resolved,
         Err(missing) => return error(StatusCode::NOT_FOUND, &missing.to_string()),
     };
     let ask = Ask {
@@ -91,11 +92,11 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
         },
         ..Ask::default()
     };
-    let explanation = live.core.explain(way.route, clock.now(), &ask, rng::draw());
+    let explanation = live.core.explain(resolved.route, clock.now(), &ask, rng::draw());
     let mut shown = json!({
         "model": question.model,
-        "route": way.label,
-        "asked_model": way.model,
+        "route": resolved.label(),
+        "asked_model": resolved.model,
         "explanation": serde_json::to_value(&explanation).unwrap_or_default(),
     });
     add_wall_times(&mut shown, clock);

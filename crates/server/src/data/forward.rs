@@ -55,19 +55,19 @@ pub(crate) async fn forward(
         }
     };
     let asked = head.model.as_ref().map(|model| &*model.name);
-    let way = match live.way(asked) {
-        Ok(way) => way,
-        Err(missing) => return fail(OwnErrorKind::ModelNotFound, &missing.to_string()),
+    let caller = &inbound.caller;
+    let resolved = match live.resolve(asked) {
+        Ok(resolved) => resolved,
+        Err(missing) => {
+            let missing = missing.shown_to(|route| caller.may_use(route));
+            return fail(OwnErrorKind::ModelNotFound, &missing.to_string());
+        }
     };
-    if !inbound.caller.may_use(if way.label == "direct" {
-        asked.unwrap_or_default()
-    } else {
-        way.label
-    }) {
+    if !resolved.is_open_to(caller, asked) {
         return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
     }
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
-    let hold = Hold::of(live.file.routes.get(&**way.route.name()));
+    let hold = Hold::of(live.file.routes.get(&**resolved.route.name()));
     let Needs { tools, vision, context, .. } = head.needs;
     let ask = Ask {
         caller: &inbound.caller.name,
@@ -83,7 +83,7 @@ pub(crate) async fn forward(
         path: inbound.path.clone(),
         caller: Arc::clone(&inbound.caller.name),
     };
-    let mut journey = Journey::new(worker, live, &way, &ask, whose);
+    let mut journey = Journey::new(worker, live, &resolved, &ask, whose);
     let limits = &live.file.limits;
     let wanted = Wanted {
         dialect,
@@ -100,7 +100,7 @@ pub(crate) async fn forward(
             Next::Ask { target, key } => (target, key),
             Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
         };
-        let build = || request::build(&inbound, &head, &target, key, way.model);
+        let build = || request::build(&inbound, &head, &target, key, resolved.model);
         match attempt::open(&mut journey, &target, &build, wanted).await {
             Opened::Whole { head, pieces, usage } => {
                 if let Some(usage) = usage {

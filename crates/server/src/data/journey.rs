@@ -19,7 +19,7 @@ use tidegate_wire::usage::Usage;
 
 use crate::{
     gateway::Worker,
-    live::{Live, Way},
+    live::{Live, ResolvedRoute},
     log::{self, Access},
     provider::Target,
     rng,
@@ -76,18 +76,18 @@ impl Journey {
     pub(crate) fn new(
         worker: &Rc<Worker>,
         live: &Arc<Live>,
-        way: &Way<'_>,
+        resolved: &ResolvedRoute<'_>,
         ask: &Ask<'_>,
         whose: Whose,
     ) -> Self {
         let now = worker.gateway.now();
         Self {
             worker: Rc::clone(worker),
-            plan: live.core.begin(way.route, now, ask),
+            plan: live.core.begin(resolved.route, now, ask),
             live: Arc::clone(live),
             permit: None,
-            route: way.label.to_owned(),
-            model: way.model.map(str::to_owned),
+            route: resolved.label().to_owned(),
+            model: resolved.model.map(str::to_owned),
             tries: Vec::new(),
             whose,
             is_told: false,

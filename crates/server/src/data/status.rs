@@ -7,7 +7,8 @@
 //! Rules kept here:
 //! - Backends are the config's: targets of routes and of `targets:`, and servers. What stands for
 //!   all other models of a provider is not one of them.
-//! - A caller sees the names it may use, and no others.
+//! - A caller sees the routes, targets and servers that it may use, and no others; the overall
+//!   health it is told is that of what it sees.
 //!
 //! Left to others: `/health`, which says that the process lives and nothing else (S59).
 
@@ -32,6 +33,12 @@ use crate::{caller::Caller, clock::Clock, live::Live, log::rfc3339, percent::dec
 /// An answer: its status and its JSON.
 pub(crate) type Answer = (StatusCode, Bytes);
 
+/// Whether a path is one of those here.
+pub(crate) fn is_path(path: &str) -> bool {
+    ["/health", "/ready", "/v1/health", "/v1/routes", "/v1/models"].contains(&path)
+        || path.starts_with(MODELS)
+}
+
 /// Answers a `GET` of the paths here; `None` if the path is none of them.
 pub(crate) fn get(
     live: &Live,
@@ -43,7 +50,7 @@ pub(crate) fn get(
     let now = clock.now();
     let shape = Shape::of(headers);
     let found = match path {
-        "/v1/health" => health(live, clock, now),
+        "/v1/health" => health(live, clock, now, caller),
         "/v1/routes" => routes(live, caller, now),
         "/v1/models" => models(live, caller, shape),
         _ => {
@@ -76,32 +83,47 @@ pub(crate) fn ready(live: &Live, now: Now) -> Answer {
 }
 
 /// `GET /v1/health`.
-fn health(live: &Live, clock: &Clock, now: Now) -> Value {
+fn health(live: &Live, clock: &Clock, now: Now, caller: &Caller) -> Value {
     let snapshot = live.core.snapshot(now);
-    let backends: Map<String, Value> =
-        shown(&snapshot).map(|it| (it.id.clone(), backend(it, clock))).collect();
-    let status = overall(live, &snapshot, now);
+    let seen = shown(&snapshot).filter(|it| is_seen(live, caller, &it.id));
+    let backends: Map<String, Value> = seen.map(|it| (it.id.clone(), backend(it, clock))).collect();
+    let status = overall(live, &snapshot, now, caller);
     json!({ "status": status, "backends": backends })
 }
 
-/// healthy: every backend is; degraded: every route still has a target of rank 0; else unhealthy.
-pub(crate) fn overall(live: &Live, snapshot: &Snapshot, now: Now) -> &'static str {
+/// Of what a caller may use. healthy: every backend is; degraded: every route still has a target
+/// of rank 0; else unhealthy.
+pub(crate) fn overall(live: &Live, snapshot: &Snapshot, now: Now, caller: &Caller) -> &'static str {
     let is_served = |name: &String| {
         explained(live, name, now).and_then(|it| it.rank).is_some_and(Rank::is_clear)
     };
-    if !live.file.routes.keys().all(is_served) {
+    if !live.file.routes.keys().filter(|name| caller.may_use(name)).all(is_served) {
         "unhealthy"
-    } else if shown(snapshot).all(|it| it.healthy) {
+    } else if shown(snapshot).filter(|it| is_seen(live, caller, &it.id)).all(|it| it.healthy) {
         "healthy"
     } else {
         "degraded"
     }
 }
 
+/// Whether a backend is one that a caller may use: a target of one of its routes, or one of its
+/// servers, which may be known to it by the name of a group.
+fn is_seen(live: &Live, caller: &Caller, backend: &str) -> bool {
+    if let Some(server) = backend.strip_prefix(SERVER_PREFIX) {
+        return caller.may_use_server(live.file.mcp.group_of(server).unwrap_or(server));
+    }
+    let has_target = |route: &RouteFile| route.tiers.iter().flatten().any(|it| it == backend);
+    let mut routes = live.file.routes.iter();
+    caller.may_use(backend) || routes.any(|(name, route)| caller.may_use(name) && has_target(route))
+}
+
 fn explained(live: &Live, route: &str, now: Now) -> Option<Explanation> {
     let route = live.core.route(route)?;
     Some(live.core.explain(route, now, &Ask::default(), 0))
 }
+
+/// What the id of an MCP server's backend begins with.
+const SERVER_PREFIX: &str = "mcp:";
 
 /// The backends of the config.
 fn shown(snapshot: &Snapshot) -> impl Iterator<Item = &BackendSnapshot> {

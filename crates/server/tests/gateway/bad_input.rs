@@ -40,6 +40,8 @@ fn s20_requests_that_two_readers_could_cut_differently_are_refused_and_closed() 
             "same length twice",
             format!("content-length: {length}\r\ncontent-length: {length}\r\n\r\n{BODY}"),
         ),
+        ("coded chunks", format!("transfer-encoding: gzip, chunked\r\n\r\n{chunks}")),
+        ("chunked twice", format!("transfer-encoding: chunked, chunked\r\n\r\n{chunks}")),
         ("a list of lengths", format!("content-length: {length}, {length}\r\n\r\n{BODY}")),
         ("a signed length", format!("content-length: +{length}\r\n\r\n{BODY}")),
         ("xchunked", format!("transfer-encoding: xchunked\r\n\r\n{chunks}")),
@@ -175,6 +177,8 @@ fn s27_s28_s30_foreign_hosts_and_origins_are_refused_on_both_listeners() {
             format!("host: evil.test:{}\r\n", address.port()),
             format!("host: {address}\r\norigin: http://evil.test\r\n"),
             format!("host: {address}\r\norigin: null\r\n"),
+            format!("host: {address}\r\norigin: https://{address}\r\n"),
+            format!("host: {address}\r\norigin: file://localhost\r\n"),
             format!("host: {address}\r\norigin: http://127.0.0.1.evil.test\r\n"),
         ] {
             for line in ["POST /v1/chat/completions", "GET /metrics", "OPTIONS /v1/models"] {
@@ -214,9 +218,17 @@ fn s27_a_listener_on_a_mapped_loopback_address_checks_the_host_too() {
 fn s9_a_key_in_the_query_is_refused() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
-    for query in
-        ["key=sekrit", "api_key=sekrit", "x=1&api-key=sekrit", "access_token=sekrit", "KEY=sekrit"]
-    {
+    for query in [
+        "key=sekrit",
+        "api_key=sekrit",
+        "x=1&api-key=sekrit",
+        "access_token=sekrit",
+        "KEY=sekrit",
+        "%6bey=sekrit",
+        "x-goog-api-key=sekrit",
+        "client_secret=sekrit",
+        "x=1;key=sekrit",
+    ] {
         let answer = gate.post(&format!("/v1/chat/completions?{query}"), &chat("r", false));
         assert_eq!(answer.status, 400, "{query}");
         assert!(!answer.text().contains("sekrit"), "{query}");
@@ -323,8 +335,19 @@ fn methods_that_are_not_served_are_405() {
     for method in ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
         let mut client = gate.client();
         client.send(method, "/v1/chat/completions", "", BODY.as_bytes());
-        assert_eq!(client.answer().map(|it| it.status), Ok(405), "{method}");
+        let answer = client.answer().expect("an answer");
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}");
     }
+    for (method, path) in
+        [("POST", "/v1/models"), ("DELETE", "/v1/models/r"), ("POST", "/health"), ("PUT", "/ready")]
+    {
+        let mut client = gate.client();
+        client.send(method, path, "", BODY.as_bytes());
+        let answer = client.answer().expect("an answer");
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET")), "{method} {path}");
+    }
+    let answer = gate.get("/v1/chat/completions");
+    assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
     assert_eq!(hits(&fake), 0);
 }
 

@@ -5,6 +5,7 @@
 //! exactly the bytes it is given, `secure.rs` one behind TLS. Every other file is one subject; a
 //! test's name is the claim it proves.
 
+mod admission;
 mod bad_input;
 mod bed;
 mod bytes;

@@ -34,7 +34,7 @@ fn caller(live: &Live, key: &str) -> Arc<Caller> {
 
 #[test]
 fn every_backend_is_there_before_anything_was_heard_of_it() {
-    let health = health(&bed(), &Clock::start(), Now(0));
+    let health = health(&bed(), &Clock::start(), Now(0), &Caller::own());
     assert_eq!(health["status"], "healthy");
     let backends = health["backends"].as_object().expect("an object");
     let ids: Vec<&String> = backends.keys().collect();
@@ -55,7 +55,7 @@ fn every_backend_is_there_before_anything_was_heard_of_it() {
 fn an_mcp_server_is_a_backend_too() {
     let yaml = "mcp: {servers: {github: {url: 'https://example.com/mcp'}}}\n";
     let live = test_bed::live(yaml);
-    let health = health(&live, &Clock::start(), Now(0));
+    let health = health(&live, &Clock::start(), Now(0), &Caller::own());
     assert!(health["backends"]["mcp:github"]["healthy"].as_bool().is_some_and(|it| it));
     assert_eq!(ready(&live, Now(0)).0, StatusCode::OK);
 }
@@ -65,11 +65,11 @@ fn one_open_target_degrades_and_a_route_without_any_is_unhealthy() {
     let live = bed();
     let clock = Clock::start();
     fail(&live, "fast", 529, 1);
-    let blip = health(&live, &clock, Now(2000));
+    let blip = health(&live, &clock, Now(2000), &Caller::own());
     assert_eq!(blip["status"], "healthy");
     assert_eq!(blip["backends"]["one/small"]["last_error"], "overloaded (529)");
     fail(&live, "fast", 529, 2);
-    let degraded = health(&live, &clock, Now(2000));
+    let degraded = health(&live, &clock, Now(2000), &Caller::own());
     assert_eq!(degraded["status"], "degraded");
     let open = &degraded["backends"]["one/small"];
     assert_eq!(open["state"], "open");
@@ -78,7 +78,7 @@ fn one_open_target_degrades_and_a_route_without_any_is_unhealthy() {
     assert_eq!(open["unhealthy_until_unix"], json!(until));
     assert_eq!(open["last_check_unix"], json!(clock.unix_ms_of(Now(1500)) / 1000));
     fail(&live, "slow", 529, 3);
-    let unhealthy = health(&live, &clock, Now(2000));
+    let unhealthy = health(&live, &clock, Now(2000), &Caller::own());
     assert_eq!(unhealthy["status"], "unhealthy");
 }
 
@@ -86,7 +86,7 @@ fn one_open_target_degrades_and_a_route_without_any_is_unhealthy() {
 fn a_rate_limit_tells_when_it_ends_and_why() {
     let live = bed();
     fail(&live, "fast", 429, 1);
-    let health = health(&live, &Clock::start(), Now(2000));
+    let health = health(&live, &Clock::start(), Now(2000), &Caller::own());
     let limited = &health["backends"]["one/small"];
     assert_eq!((&limited["state"], &limited["healthy"]), (&json!("closed"), &json!(false)));
     assert_eq!(limited["reason"], "rate_limited");
@@ -102,7 +102,8 @@ fn readiness_is_about_the_config_and_not_about_health() {
         "providers: {p: {api: openai, key: env:UNSET}}\nroutes: {r: {tiers: [[p/m]]}}\n",
     );
     assert_eq!(ready(&keyless, Now(0)).0, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(overall(&keyless, &keyless.core.snapshot(Now(0)), Now(0)), "unhealthy");
+    let snapshot = keyless.core.snapshot(Now(0));
+    assert_eq!(overall(&keyless, &snapshot, Now(0), &Caller::own()), "unhealthy");
 }
 
 #[test]
@@ -138,6 +139,37 @@ fn models_are_the_routes_and_targets_that_a_caller_may_use() {
     assert!(model(&live, &few, Shape::Openai, "gpt-4o-mini").is_some());
     let seen = routes(&live, &few, Now(0));
     assert_eq!(seen["routes"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_restricted_caller_is_told_the_health_of_what_it_may_use_only() {
+    let live = test_bed::live(
+        "
+keys:
+  - {name: ci, key: env:CALLER, routes: [fast], servers: [search, files]}
+providers:
+  one: {api: fake}
+  two: {api: fake, targets: {spare: {}}}
+routes:
+  fast: {tiers: [[one/small]]}
+  slow: {tiers: [[two/large]]}
+mcp:
+  servers:
+    a: {url: 'https://example.com/a'}
+    b: {url: 'https://example.com/b'}
+    files: {url: 'https://example.com/files'}
+    other: {url: 'https://example.com/other'}
+  replicas: {search: [a, b]}
+",
+    );
+    let few = caller(&live, CALLER_CANARY);
+    fail(&live, "slow", 529, 3);
+    let seen = health(&live, &Clock::start(), Now(2000), &few);
+    let ids: Vec<&String> = seen["backends"].as_object().expect("an object").keys().collect();
+    assert_eq!(ids, ["one/small", "mcp:a", "mcp:b", "mcp:files"]);
+    assert_eq!(seen["status"], "healthy", "what others use does not concern it");
+    let all = health(&live, &Clock::start(), Now(2000), &Caller::own());
+    assert_eq!(all["status"], "unhealthy");
 }
 
 #[test]
