@@ -3,17 +3,22 @@
 //! ```text
 //!   at open:  unhealthy ─────────────▶ excluded ── with `live`, when it is well ─▶ connecting
 //!             half-open, slot taken ─▶ late ────── when a slot is free ──────────▶ connecting
-//!             anything else ─────────▶ connecting ─▶ joined
-//!                                          └ failed ─▶ excluded
+//!             anything else ─────────▶ connecting ─▶ joined ◀─ connected, or failed ─┐
+//!                                          ├ failed ─▶ excluded                      │
+//!                                          └ still connecting at the first list ─▶ slow
 //! ```
 //! Rules kept here:
 //! - A server that is unhealthy when the session opens, or cannot be connected to then, is
 //!   excluded for the life of the session: not listed, not found, not reached. With
 //!   `visibility: live` it is out only while it is unhealthy.
 //! - A server that fails later stays listed (`session`): its calls say that it is unavailable.
-//! - Only the first list, find or call of a session waits for a server that is still connecting:
-//!   [`Waits::known`] if its catalogue is known, else until the server's first attempt since start
-//!   has ended, at most [`Waits::unknown`]. After a failed attempt nobody waits ([`Contact`]).
+//! - Only the first list or find of a session waits for servers that are still connecting:
+//!   [`Waits::known`] for one whose catalogue is known, else until the server's first attempt since
+//!   start has ended, at most [`Waits::unknown`]; after a failed one nobody waits ([`Contact`]).
+//! - A known server that is still connecting after that wait is slow, not dead: it is listed from
+//!   its catalogue. If its connection fails only then, that is a failure in mid-session: the calls
+//!   that waited for it fail, its tools stay, and a later call may succeed.
+//! - A call waits for its own server only, as long as connecting to it may take.
 //! - Whoever joins after the client has looked is told of with `list_changed`, debounced.
 //!
 //! Left to others: the connections (`link.rs`), permits (`health.rs`), the lists (`catalogue.rs`).
@@ -85,6 +90,8 @@ pub enum Contact {
 pub struct Arrival {
     /// Its health.
     pub standing: Standing,
+    /// How long connecting to it may take: of a group, to all of its members in turn.
+    pub connect_within: Millis,
     /// Whether every session has a child process of its own.
     pub is_own_child: bool,
 }
@@ -103,6 +110,8 @@ pub struct Known {
 pub enum Seat {
     /// Not known to be bad; its connection is being made.
     Connecting,
+    /// Its connection takes longer than a list waits; it is listed from its catalogue.
+    Slow,
     /// It takes part.
     Joined,
     /// Half-open with every slot taken: its trial will tell.
@@ -133,6 +142,15 @@ pub enum Entry {
     Refused(Cause),
 }
 
+/// A call that wants to go to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// When it came.
+    pub began: Now,
+    /// Whether it has been told to wait before.
+    pub has_waited: bool,
+}
+
 /// A server's place after a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
@@ -145,9 +163,12 @@ pub enum Carried {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     seat: Seat,
+    connect_within: Millis,
     is_own_child: bool,
     /// Joined, but unhealthy now (`live` only).
     is_hidden: bool,
+    /// Why it could not be connected to while it was slow: the calls that waited hear it.
+    late_failure: Option<Cause>,
 }
 
 /// What one client session sees.
@@ -201,20 +222,36 @@ impl Session {
     /// Its connection is there.
     pub fn connected(&mut self, now: Now, server: usize) -> News {
         let Some(place) = self.places.get_mut(server) else { return News::Nothing };
-        if place.seat != Seat::Connecting {
-            return News::Nothing;
+        match place.seat {
+            Seat::Connecting => {
+                place.seat = Seat::Joined;
+                self.note_change(now)
+            }
+            // It is listed already.
+            Seat::Slow => {
+                place.seat = Seat::Joined;
+                News::Nothing
+            }
+            Seat::Joined | Seat::Late | Seat::Excluded(_) => News::Nothing,
         }
-        place.seat = Seat::Joined;
-        self.note_change(now)
     }
 
     /// Its connection could not be made. Later losses are not the session's business.
     pub fn connect_failed(&mut self, now: Now, server: usize, cause: Cause) -> News {
-        let connecting = self.places.get_mut(server).filter(|it| it.seat == Seat::Connecting);
-        let Some(place) = connecting else { return News::Nothing };
-        let was_visible = place.is_visible();
-        place.seat = Seat::Excluded(cause);
-        if was_visible { self.note_change(now) } else { News::Nothing }
+        let Some(place) = self.places.get_mut(server) else { return News::Nothing };
+        match place.seat {
+            Seat::Connecting => {
+                let was_visible = place.is_visible();
+                place.seat = Seat::Excluded(cause);
+                if was_visible { self.note_change(now) } else { News::Nothing }
+            }
+            Seat::Slow => {
+                place.seat = Seat::Joined;
+                place.late_failure = Some(cause);
+                News::Nothing
+            }
+            Seat::Joined | Seat::Late | Seat::Excluded(_) => News::Nothing,
+        }
     }
 
     /// A look at its health: after a transition, and with `live` at every list, find and call.
@@ -248,7 +285,7 @@ impl Session {
         if self.sees(server) { self.note_change(now) } else { News::Nothing }
     }
 
-    /// A list, find or call begins: the first one starts the time that may be waited.
+    /// A list or find begins: the first one starts the time that may be waited.
     pub fn look(&mut self, now: Now) {
         if self.visibility == Visibility::Request {
             self.first_look = Some(now);
@@ -256,44 +293,59 @@ impl Session {
         self.first_look.get_or_insert(now);
     }
 
-    /// The first answer is about to be given: whoever joins from here on is told of.
-    pub fn shown(&mut self) {
+    /// A list is about to be given: whoever joins from here on is told of, and a server that the
+    /// first list waited for in vain is slow. `has_catalogue` says whose tools are known.
+    pub fn shown(&mut self, has_catalogue: impl Fn(usize) -> bool) {
+        if self.is_first_look() {
+            for (server, place) in self.places.iter_mut().enumerate() {
+                let is_late = place.seat == Seat::Connecting && !place.is_own_child;
+                if is_late && has_catalogue(server) {
+                    place.seat = Seat::Slow;
+                }
+            }
+        }
         self.was_shown = true;
     }
 
-    /// Until when a list, find or call waits for a server; `None` = it does not.
+    /// Until when a list or find waits for a server; `None` = it does not.
     #[must_use]
     pub fn may_wait(&self, now: Now, server: usize, known: Known) -> Option<Now> {
-        let span = match (known.contact, known.has_catalogue) {
-            (Contact::Failed, _) | (Contact::Reached, false) => return None,
-            (Contact::Untried | Contact::Reached, true) => self.waits.known,
-            (Contact::Untried, false) => self.waits.unknown,
+        let span = match (known.has_catalogue, known.contact) {
+            (true, _) => self.waits.known,
+            (false, Contact::Untried) => self.waits.unknown,
+            (false, Contact::Reached | Contact::Failed) => return None,
         };
-        let is_first = !self.was_shown || self.visibility == Visibility::Request;
-        let is_due = self.seat(server) == Seat::Connecting && is_first;
+        let is_due = self.seat(server) == Seat::Connecting && self.is_first_look();
         let until = self.first_look.unwrap_or(now).after(span);
         (is_due && !now.reached(until)).then_some(until)
     }
 
-    /// Whether a call that began at `began` may go to a server now.
+    /// Whether the client has not seen a list that stands for the rest of its session.
+    fn is_first_look(&self) -> bool {
+        !self.was_shown || self.visibility == Visibility::Request
+    }
+
+    /// Whether a call may go to a server now.
     #[must_use]
-    pub fn entry(&self, now: Now, began: Now, server: usize, known: Known) -> Entry {
+    pub fn entry(&self, now: Now, caller: Caller, server: usize) -> Entry {
         match self.seat(server) {
-            Seat::Joined => Entry::Go,
+            Seat::Joined => match self.places[server].late_failure {
+                Some(cause) if caller.has_waited => Entry::Refused(cause),
+                Some(_) | None => Entry::Go,
+            },
             Seat::Late => Entry::Refused(Cause::CircuitOpen),
             Seat::Excluded(Cause::Closing) => Entry::Refused(Cause::Closing),
             Seat::Excluded(_) if self.visibility == Visibility::Session => {
                 Entry::Refused(Cause::ExcludedAtOpen)
             }
             Seat::Excluded(cause) => Entry::Refused(cause),
-            Seat::Connecting if self.places[server].is_own_child => {
-                let until = began.after(self.waits.child);
-                let late = Entry::Refused(Cause::TimedOut(self.waits.child));
+            Seat::Connecting | Seat::Slow => {
+                let place = &self.places[server];
+                let is_own_child = place.is_own_child;
+                let span = if is_own_child { self.waits.child } else { place.connect_within };
+                let until = caller.began.after(span);
+                let late = Entry::Refused(Cause::TimedOut(span));
                 if now.reached(until) { late } else { Entry::Wait(until) }
-            }
-            Seat::Connecting => {
-                let late = Entry::Refused(Cause::TimedOut(self.waits.known));
-                self.may_wait(now, server, known).map_or(late, Entry::Wait)
             }
         }
     }
@@ -352,17 +404,24 @@ impl Seat {
 }
 
 impl Place {
-    const LOST: Self =
-        Self { seat: Seat::Excluded(Cause::Closing), is_own_child: false, is_hidden: false };
+    const LOST: Self = Self {
+        seat: Seat::Excluded(Cause::Closing),
+        connect_within: Millis::ZERO,
+        is_own_child: false,
+        is_hidden: false,
+        late_failure: None,
+    };
 
     const fn of(arrival: &Arrival) -> Self {
-        let seat = Seat::at_open(arrival.standing);
-        Self { seat, is_own_child: arrival.is_own_child, is_hidden: false }
+        let &Arrival { standing, connect_within, is_own_child } = arrival;
+        let seat = Seat::at_open(standing);
+        Self { seat, connect_within, is_own_child, is_hidden: false, late_failure: None }
     }
 
     fn is_visible(&self) -> bool {
         match self.seat {
             Seat::Joined => !self.is_hidden,
+            Seat::Slow => true,
             // Its calls wait for it, so what is known of it can be shown meanwhile.
             Seat::Connecting => self.is_own_child,
             Seat::Late | Seat::Excluded(_) => false,

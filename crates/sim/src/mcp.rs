@@ -75,6 +75,8 @@ struct ServerPlan {
     tools: Vec<String>,
     /// Own names of tools that may be called twice.
     repeatable: Vec<String>,
+    /// How long it takes to answer `initialize`.
+    initialize: Millis,
     keepalive: KeepaliveSettings,
     health: HealthSettings,
 }

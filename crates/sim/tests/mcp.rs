@@ -171,18 +171,20 @@ fn a_reload_that_takes_a_member_away_leaves_the_group() {
 }
 
 #[test]
-fn a_hung_server_delays_a_session_by_half_a_second_and_is_then_left_out() {
-    let trace = run(&two("  - { hang: a }\n  - { open: s, expect: { tools: [b_look] } }\n\
-         \x20 - { advance: 10s }\n  - { list: s, expect: { tools: [b_look] } }\n\
-         expect:\n  breaker: { a: closed }\n  requests: { a: 0 }\n"));
+fn a_hung_server_delays_a_session_by_half_a_second_and_stays_listed() {
+    let trace = run(&two(
+        "  - { hang: a }\n  - { open: s, expect: { tools: [a_read, a_write, b_look] } }\n\
+         \x20 - { advance: 10s }\n  - { list: s, expect: { tools: [a_read, a_write, b_look] } }\n\
+         expect:\n  breaker: { a: closed }\n  requests: { a: 0 }\n",
+    ));
     assert_eq!(trace.steps[1].at_ms, 500);
 }
 
 #[test]
-fn after_a_failed_attempt_no_session_waits() {
-    let trace =
-        run(&two("  - { hang: a }\n  - { open: s }\n  - { advance: 9500ms }\n  - { open: t }\n"));
-    assert_eq!((trace.steps[2].at_ms, trace.steps[3].at_ms), (10_000, 10_000));
+fn a_server_whose_breaker_a_slow_connect_has_opened_is_waited_for_by_nobody() {
+    let trace = run(&two("  - { hang: a }\n  - { open: s }\n  - { open: t }\n\
+         \x20 - { advance: 9s }\n  - { open: u, expect: { tools: [b_look] } }\n"));
+    assert_eq!((trace.steps[2].at_ms, trace.steps[4].at_ms), (1000, 10_000));
 }
 
 #[test]
@@ -249,12 +251,12 @@ fn a_server_whose_trial_is_under_way_joins_when_it_has_succeeded() {
     let trace = run(&two("  - { crash: a }\n  - { open: x }\n  - { open: y }\n  - { heal: a }\n\
          \x20 - { advance: 30s }\n\
          \x20 - { slow: { server: a, by: 2s } }\n\
-         \x20 - { open: s, expect: { tools: [b_look] } }\n\
+         \x20 - { open: s, expect: { tools: [a_read, a_write, b_look] } }\n\
          \x20 - { open: t, expect: { tools: [b_look] } }\n\
          \x20 - { advance: 5s }\n\
          \x20 - { list: s, expect: { tools: [a_read, a_write, b_look] } }\n\
          \x20 - { list: t, expect: { tools: [a_read, a_write, b_look] } }\n\
-         expect: { breaker: { a: closed }, list_changed: { s: 1, t: 1, x: 0 } }\n"));
+         expect: { breaker: { a: closed }, list_changed: { s: 0, t: 1, x: 0 } }\n"));
     assert_eq!(trace.totals["a"].requests, 0);
 }
 
@@ -320,4 +322,34 @@ fn failed_expectations_say_what_was_wanted_and_what_came() {
             "keepalive.attempts: over the whole program, `a`: wanted 1, got 0",
         ]
     );
+}
+
+/// Server `a` takes 800 ms to answer `initialize`.
+fn slow_to_connect(program: &str) -> String {
+    let healthy = "a: { tools: [write, read]";
+    two(program).replace(healthy, "a: { initialize: 800ms, tools: [write, read]")
+}
+
+#[test]
+fn a_server_that_is_slow_to_connect_is_listed_and_its_calls_wait_for_it() {
+    let trace = run(&slow_to_connect(
+        "  - { open: s, expect: { tools: [a_read, a_write, b_look] } }\n\
+         \x20 - { call: { session: s, tool: a_write }, expect: { ok: true } }\n\
+         expect: { list_changed: { s: 0 }, breaker: { a: closed } }\n",
+    ));
+    assert_eq!(trace.steps[0].at_ms, 500, "the first list waits for half a second");
+    assert_eq!(trace.steps[1].at_ms, 800);
+}
+
+#[test]
+fn a_slow_server_that_dies_while_it_connects_stays_listed_and_may_answer_later() {
+    run(&slow_to_connect(
+        "  - { open: s, expect: { tools: [a_read, a_write, b_look] } }\n\
+         \x20 - { crash: a, after: 100ms }\n\
+         \x20 - { call: { session: s, tool: a_write }, \
+                   expect: { error: backend_unavailable, names: a, cause: connection refused } }\n\
+         \x20 - { list: s, expect: { tools: [a_read, a_write, b_look] } }\n\
+         \x20 - { heal: a }\n\
+         \x20 - { call: { session: s, tool: a_write }, expect: { ok: true } }\n",
+    ));
 }

@@ -396,7 +396,8 @@ fn arrival(core: &tidegate_core::core::Core, group: &Group, caller: &Caller, now
     } else {
         health::Standing::Unhealthy(tidegate_mcp::cause::Cause::SwitchedOff, None)
     };
-    Arrival { standing, is_own_child: group.is_own_child() }
+    let connect_within = group.initialize_within();
+    Arrival { standing, connect_within, is_own_child: group.is_own_child() }
 }
 
 /// The id of the request that a cancellation is about.

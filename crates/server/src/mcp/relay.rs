@@ -104,7 +104,6 @@ type Refused = (i64, String);
 
 /// Has a request answered.
 pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) -> Made {
-    client.first_look().await;
     let wrapped = match what {
         Relayed::CallTool if search::is_on(client) => search::take(client, asked.params).await,
         _ => Taken::Not,
@@ -116,7 +115,14 @@ pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) 
     };
     let is_wrapped = matches!(wrapped, Taken::Call(_));
     let mut way = way_of(client, what, &asked, is_wrapped);
-    if matches!(way, Err((INVALID_PARAMS | RESOURCE_NOT_FOUND, _))) {
+    let is_unknown =
+        |way: &Result<Way, Refused>| matches!(way, Err((INVALID_PARAMS | RESOURCE_NOT_FOUND, _)));
+    if is_unknown(&way) {
+        // A server whose lists are not known yet may have it.
+        client.first_look().await;
+        way = way_of(client, what, &asked, is_wrapped);
+    }
+    if is_unknown(&way) {
         // A program that is only just starting may be the one that has it.
         client.children_up(longest_start(client)).await;
         way = way_of(client, what, &asked, is_wrapped);

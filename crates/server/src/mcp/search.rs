@@ -52,11 +52,20 @@ pub(crate) async fn take(client: &Rc<Client>, params: Option<&RawValue>) -> Take
     let Ok(params) = Params::parse(params) else { return Taken::Not };
     let arguments = params.get("arguments");
     match params.text("name").as_deref() {
-        Some(FIND) => Taken::Answer(find::find(client, arguments).await),
-        Some(CALL) => match call::unwrapped(client, &params) {
-            Ok(params) => Taken::Call(params),
-            Err(message) => Taken::Answer(failed(&message)),
-        },
+        Some(FIND) => {
+            client.first_look().await;
+            Taken::Answer(find::find(client, arguments).await)
+        }
+        Some(CALL) => {
+            if !call::is_known(client, &params) {
+                // A server whose lists are not known yet may have it.
+                client.first_look().await;
+            }
+            match call::unwrapped(client, &params) {
+                Ok(params) => Taken::Call(params),
+                Err(message) => Taken::Answer(failed(&message)),
+            }
+        }
         _ => Taken::Not,
     }
 }

@@ -11,6 +11,7 @@ mod bad_servers;
 mod bed;
 mod catalogue;
 mod client;
+mod connecting;
 mod eras;
 mod eras_bad;
 mod fake;

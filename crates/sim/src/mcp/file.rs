@@ -76,6 +76,8 @@ pub(super) struct ServerFile {
     pub(super) idempotent: Vec<String>,
     /// Those among them that are declared read-only.
     pub(super) read_only: Vec<String>,
+    /// How long it takes to answer `initialize`.
+    pub(super) initialize: Option<Duration>,
     /// How its idle connections are kept alive; `ping` every 5 minutes by default.
     pub(super) keepalive: KeepaliveFile,
     /// How its health is judged, where it differs from the top level.

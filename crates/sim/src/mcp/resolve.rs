@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use tidegate_config::file::{
-    HealthFile, KeepaliveFile, KeepaliveMethod, Naming as NamingWord, Visibility as VisibilityWord,
+use tidegate_config::{
+    duration::Duration,
+    file::{
+        HealthFile, KeepaliveFile, KeepaliveMethod, Naming as NamingWord,
+        Visibility as VisibilityWord,
+    },
 };
+use tidegate_core::time::Millis;
 use tidegate_mcp::{
     keepalive::{KeepaliveSettings, Method},
     names::Naming,
@@ -58,6 +63,7 @@ fn servers(servers: &IndexMap<String, ServerFile>, health: &HealthFile) -> Vec<S
         name: name.as_str().into(),
         tools: file.tools.clone(),
         repeatable: file.idempotent.iter().chain(&file.read_only).cloned().collect(),
+        initialize: file.initialize.as_ref().map_or(Millis::ZERO, Duration::millis),
         keepalive: keepalive(&file.keepalive),
         health: HealthFile::resolve(&[health, &file.health]),
     };

@@ -12,7 +12,7 @@ use tidegate_mcp::{
     call::Unavailable,
     cause::Cause,
     health,
-    session::{Carried, Contact, Entry, Known, News, Visibility},
+    session::{Caller, Carried, Contact, Entry, Known, News},
 };
 
 use super::{Client, Place, arrival, close_link};
@@ -35,16 +35,20 @@ fn is_full(brought: &Result<(), Unavailable>) -> bool {
 impl Client {
     /// Whether a call may go to a server; waits for one that is still connecting.
     pub(crate) async fn enter(&self, group: &Group) -> Entry {
-        let began = self.ground.now();
+        let mut caller = Caller { began: self.ground.now(), has_waited: false };
         loop {
             let mut turned = std::pin::pin!(self.turned.notified());
             turned.as_mut().enable();
             let place = group.servers.iter().find_map(|server| self.place_of(server));
             let Some(place) = place else { return Entry::Refused(Cause::Closing) };
-            self.follow(place);
+            if !caller.has_waited {
+                // Only once: a connection that fails meanwhile is this call's failure.
+                self.follow(place);
+            }
             let now = self.ground.now();
-            let entry = self.session.borrow().entry(now, began, place, self.known(place));
+            let entry = self.session.borrow().entry(now, caller, place);
             let Entry::Wait(until) = entry else { return entry };
+            caller.has_waited = true;
             let span = Duration::from_millis(until.since(now).0);
             drop(tokio::time::timeout(span, turned).await);
         }
@@ -52,8 +56,8 @@ impl Client {
 
     /// Waits for servers that are still connecting, as long as a first look may.
     pub(crate) async fn first_look(&self) {
-        if self.visibility == Visibility::Request {
-            (0..self.places.borrow().len()).for_each(|place| self.follow(place));
+        if self.visibility.follows_health() {
+            self.follow_all();
         }
         self.session.borrow_mut().look(self.ground.now());
         loop {
@@ -69,10 +73,14 @@ impl Client {
             let span = Duration::from_millis(until.since(now).0);
             drop(tokio::time::timeout(span, turned).await);
         }
-        if self.visibility.follows_health() {
-            (0..self.places.borrow().len()).for_each(|place| self.follow(place));
-        }
-        self.session.borrow_mut().shown();
+        self.session.borrow_mut().shown(|place| self.known(place).has_catalogue);
+    }
+
+    /// A look at the health of every server.
+    fn follow_all(&self) {
+        // Following may begin a connection, which changes the places.
+        let count = self.places.borrow().len();
+        (0..count).for_each(|place| self.follow(place));
     }
 
     /// Waits until a child of this session's own that nobody knows yet has come up, or will not.

@@ -44,6 +44,13 @@ pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawV
     RawValue::from_string(json).map_err(|error| error.to_string())
 }
 
+/// Whether the tool that a `call_tool` names is in the catalogue.
+pub(super) fn is_known(client: &Client, params: &Params<'_>) -> bool {
+    let arguments = params.get("arguments").map(|it| serde_json::from_str::<Value>(it.get()));
+    let Some(Ok(Value::Object(arguments))) = arguments else { return true };
+    wanted(arguments).is_ok_and(|(name, _)| client.catalogue().tool(&name).is_some())
+}
+
 /// The name and the arguments, in whatever form they came.
 fn wanted(mut arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
     // Wrapped once more: `{"parameters": {"tool_name": …, "parameters": …}}`.

@@ -13,7 +13,7 @@ use tidegate_mcp::{
     health::Reply,
     keepalive::Reason,
     link::{Generation, Link},
-    session::Entry as SessionEntry,
+    session::{Caller, Entry as SessionEntry, Visibility},
     tour::{Attempted, Leg, Tour},
 };
 
@@ -65,9 +65,7 @@ impl Stage<'_> {
     /// The step `call`: so many calls of one tool at once, until all have ended.
     pub(super) fn call(&mut self, session: &str, tool: &str, at_once: u32) -> Vec<CallTrace> {
         let began = self.now;
-        self.look(session);
         let Some(offered) = self.catalogue.tool(tool).cloned() else {
-            self.shown(session);
             let unknown = CallTrace {
                 server: None,
                 attempts: Vec::new(),
@@ -80,6 +78,9 @@ impl Stage<'_> {
             return vec![unknown; at_once as usize];
         };
         let group = offered.server;
+        if self.scenario.visibility == Visibility::Live {
+            self.follow(session, group);
+        }
         if let Err(cause) = self.enter(session, group, began) {
             let name = Arc::clone(&self.groups[group].name);
             let took = self.now.since(began);
@@ -94,17 +95,16 @@ impl Stage<'_> {
 
     /// Waits, as long as the session may, until a call can go to a server.
     fn enter(&mut self, session: &str, group: usize, began: Now) -> Result<(), Cause> {
-        let entry = loop {
-            let known = self.known(group);
+        let mut caller = Caller { began, has_waited: false };
+        loop {
             let Some(client) = self.clients.get(session) else { return Err(Cause::Closing) };
-            match client.session.entry(self.now, began, group, known) {
+            match client.session.entry(self.now, caller, group) {
                 SessionEntry::Wait(until) => self.play_or_wait(until),
-                SessionEntry::Go => break Ok(()),
-                SessionEntry::Refused(cause) => break Err(cause),
+                SessionEntry::Go => return Ok(()),
+                SessionEntry::Refused(cause) => return Err(cause),
             }
-        };
-        self.shown(session);
-        entry
+            caller.has_waited = true;
+        }
     }
 
     /// The next thing that happens up to a moment, or the moment itself.

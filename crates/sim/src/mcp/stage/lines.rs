@@ -68,7 +68,10 @@ impl Stage<'_> {
         let ends = match world.mode {
             Mode::Down => self.now,
             Mode::Silent => deadline,
-            Mode::Up => self.now.after(world.delay).min(deadline),
+            Mode::Up => {
+                let takes = world.delay.max(self.servers[server].plan.initialize);
+                self.now.after(takes).min(deadline)
+            }
         };
         let incarnation = world.incarnation;
         let attempt = Attempt { line, generation, incarnation, deadline };

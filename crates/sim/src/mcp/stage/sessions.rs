@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::time::Now;
+use tidegate_core::time::{Millis, Now};
 use tidegate_mcp::{
     call::Errand,
     catalogue::Offered,
@@ -36,7 +36,9 @@ impl Stage<'_> {
     pub(super) fn arrival(&self, group: usize) -> Arrival {
         let name = &self.groups[group].name;
         let standing = health::standing(&self.core, name, self.now);
-        Arrival { standing, is_own_child: false }
+        let members = self.groups[group].members.len() as u64;
+        let connect_within = Millis(self.scenario.waits.unknown.0.saturating_mul(members));
+        Arrival { standing, connect_within, is_own_child: false }
     }
 
     /// Makes a session's connection to a server, or to one of a group.
@@ -96,8 +98,8 @@ impl Stage<'_> {
         }
     }
 
-    /// A list, find or call begins. A live session looks at everybody's health.
-    pub(super) fn look(&mut self, session: &str) {
+    /// A list or find begins. A live session looks at everybody's health.
+    fn look(&mut self, session: &str) {
         let now = self.now;
         if let Some(client) = self.clients.get_mut(session) {
             client.session.look(now);
@@ -109,9 +111,11 @@ impl Stage<'_> {
         }
     }
 
-    pub(super) fn shown(&mut self, session: &str) {
+    fn shown(&mut self, session: &str) {
+        let known: Vec<bool> =
+            (0..self.groups.len()).map(|group| self.known(group).has_catalogue).collect();
         if let Some(client) = self.clients.get_mut(session) {
-            client.session.shown();
+            client.session.shown(|group| known.get(group).copied().unwrap_or(false));
         }
     }
 
@@ -123,7 +127,7 @@ impl Stage<'_> {
             let follows = move |server: &usize| match client.session.seat(*server) {
                 Seat::Late => true,
                 Seat::Joined => is_live,
-                Seat::Connecting | Seat::Excluded(_) => false,
+                Seat::Connecting | Seat::Slow | Seat::Excluded(_) => false,
             };
             (0..client.stays.len()).filter(follows).map(move |server| (name.clone(), server))
         });
@@ -132,7 +136,7 @@ impl Stage<'_> {
         }
     }
 
-    fn follow(&mut self, session: &str, server: usize) {
+    pub(super) fn follow(&mut self, session: &str, server: usize) {
         let standing = self.arrival(server).standing;
         let now = self.now;
         let Some(client) = self.clients.get_mut(session) else { return };
