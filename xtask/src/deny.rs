@@ -4,15 +4,16 @@
 //! - the core's only dependency is serde;
 //! - no crate of [`BANNED`];
 //! - one version per crate in what we ship, [`TWO_VERSIONS`] aside;
-//! - a licence that [`LICENCES`] satisfy.
-//!
-//! Advisories are not looked at here: that needs a network.
+//! - a licence that [`LICENCES`] satisfy;
+//! - no version that a known advisory is about ([`advisories`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
+
+use crate::{advisories, say};
 
 /// Crates we decided against, each with its reason.
 const BANNED: &[(&str, &str)] = &[
@@ -48,21 +49,50 @@ pub(crate) fn check() -> anyhow::Result<()> {
     let shipped = cargo(&["tree", "--workspace", "-e", "normal"])?;
     let mut problems = beyond_serde(&crates(&core));
     problems.extend(twice(&crates(&shipped)));
-    problems.extend(refused(&metadata()?));
+    let metadata = metadata()?;
+    problems.extend(refused(&metadata));
+    problems.extend(advisories::affected(&versions(&metadata)));
+    if let Some(note) = advisories::staleness(today()) {
+        say::line(&note);
+    }
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
 }
 
+/// Whether `cargo deny`, which reads the advisory database from the network, is installed.
+pub(crate) fn has_cargo_deny() -> bool {
+    output(&["deny", "--version"]).is_ok()
+}
+
+/// Name → versions of everything in the lock file, development dependencies included.
+fn versions(metadata: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(version)) = (package["name"].as_str(), package["version"].as_str())
+        {
+            found.entry(name).or_default().insert(version);
+        }
+    }
+    found
+}
+
+/// Days since 1970-01-01.
+#[expect(clippy::disallowed_methods, reason = "the age of the advisories is told")]
+fn today() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |it| (it.as_secs() / 86_400) as i64)
+}
+
 /// `cargo metadata` of the whole tree, for the platform we run on and all others.
 pub(crate) fn metadata() -> anyhow::Result<Value> {
-    let text = output(&["metadata", "--format-version", "1"])?;
+    let text = output(&["metadata", "--locked", "--format-version", "1"])?;
     serde_json::from_str(&text).context("cargo metadata is not JSON")
 }
 
 fn cargo(tree: &[&str]) -> anyhow::Result<String> {
-    let flat = ["--prefix", "none", "--format", "{p}"];
+    let flat = ["--locked", "--prefix", "none", "--format", "{p}"];
     output(&tree.iter().chain(&flat).copied().collect::<Vec<_>>())
 }
 

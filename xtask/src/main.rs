@@ -10,15 +10,18 @@
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
 //! | `conformance` | the MCP conformance suite, directly and through a gateway ([`conformance`]) |
 //! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
+//! | `dist` | the release binary: locked, stripped, with its list of crates ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
 //! Only [`say`] prints. A chore ends with exit code 0, 1 (it failed) or 2 (no such chore).
 
+mod advisories;
 mod bench;
 mod ci;
 mod conformance;
 mod counts;
 mod deny;
+mod dist;
 mod docs;
 mod install;
 mod mcp;
@@ -30,7 +33,7 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     conformance | bench [core | gateway | mcp] | nightly>";
+                     conformance | bench [core | gateway | mcp] | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         ["mcp"] => mcp::run().map(|_| ()),
         ["conformance"] => conformance::run().map(|_| ()),
         ["bench", rest @ ..] => bench::run(rest),
+        ["dist"] => dist::run(),
         ["nightly"] => ci::nightly(),
         _ => {
             say::trouble(USAGE);

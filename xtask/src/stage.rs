@@ -14,6 +14,9 @@ use anyhow::{Context, bail};
 use crate::counts::Counts;
 use crate::say;
 
+/// The verbs of cargo that resolve dependencies.
+const RESOLVING: &[&str] = &["bench", "build", "check", "clippy", "doc", "run", "test"];
+
 /// A command with a name. Built like `Stage::cargo("format", &["fmt", "--check"])`.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
@@ -24,15 +27,15 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A stage that runs the cargo which runs us.
+    /// A stage that runs the cargo which runs us. Whatever resolves dependencies takes them from the
+    /// lock file.
     pub(crate) fn cargo(name: &str, args: &[&str]) -> Self {
         let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-        Self {
-            name: name.to_owned(),
-            program,
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            env: Vec::new(),
+        let mut args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        if args.first().is_some_and(|verb| RESOLVING.contains(&verb.as_str())) {
+            args.insert(1, "--locked".to_owned());
         }
+        Self { name: name.to_owned(), program, args, env: Vec::new() }
     }
 
     /// The same stage with a variable set.
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn the_repeat_line_can_be_pasted_into_a_shell() {
         let stage = Stage::cargo("loom", &["test", "-p", "a b"]).with_env("RUSTFLAGS", "--cfg x");
-        assert_eq!(stage.repeat_line(), "RUSTFLAGS='--cfg x' cargo test -p 'a b'");
+        assert_eq!(stage.repeat_line(), "RUSTFLAGS='--cfg x' cargo test --locked -p 'a b'");
     }
 
     #[test]

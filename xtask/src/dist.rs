@@ -1,0 +1,137 @@
+//! `cargo xtask dist`: the release binary as it is handed out.
+//!
+//! Rules kept here:
+//! - Built from the lock file (`--locked`), with fat LTO, stripped.
+//! - It carries the list of the crates it was made of, as `cargo auditable` writes it (the section
+//!   `.dep-v0`), so that `cargo audit bin`, Trivy or Syft can tell later whether an advisory
+//!   concerns it.
+//! - No path of the machine that built it is inside: two checkouts in different folders give the
+//!   same bytes.
+//! - The result is looked at before it counts: a binary without the list, with symbols or with the
+//!   folder's path in it is an error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::install::quietly;
+use crate::{deny, docs, say};
+
+/// The tool that writes the list of crates, and the version of it that was tried.
+const AUDITABLE: &str = "cargo-auditable";
+const AUDITABLE_VERSION: &str = "0.7.7";
+
+const CARGO_HELP: &str = "are crates within reach, and is rustup's stable toolchain installed?";
+const READELF_HELP: &str = "install binutils (they come with gcc)";
+
+/// Builds `target/dist/tidegate` and its checksum.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let metadata = deny::metadata()?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let target = Path::new(target);
+    let tools = tools(target)?;
+    say::line("building with fat LTO: this takes some minutes");
+    let built = build(target, &tools)?;
+    inspect(&built)?;
+    let folder = target.join("dist");
+    fs::create_dir_all(&folder).context("cannot make the folder of the result")?;
+    let binary = folder.join("tidegate");
+    fs::copy(&built, &binary).context("cannot copy the binary")?;
+    let sum = quietly(
+        Command::new("sha256sum").arg("tidegate").current_dir(&folder),
+        "install coreutils",
+    )?;
+    fs::write(folder.join("SHA256SUMS"), &sum).context("cannot write the checksum")?;
+    let size = fs::metadata(&binary).map(|it| it.len()).unwrap_or(0);
+    say::line(&format!("{} ({} KiB)\n{}", binary.display(), size / 1024, sum.trim_end()));
+    Ok(())
+}
+
+/// The folder with `cargo auditable`, installed once.
+fn tools(target: &Path) -> anyhow::Result<PathBuf> {
+    let root = target.join("tools");
+    let bin = root.join("bin");
+    let is_there = Command::new(bin.join(AUDITABLE)).args(["auditable", "--version"]).output();
+    let has_version = is_there
+        .is_ok_and(|it| String::from_utf8_lossy(&it.stdout).trim().ends_with(AUDITABLE_VERSION));
+    if !has_version {
+        say::line(&format!("installing {AUDITABLE} {AUDITABLE_VERSION} into {}", root.display()));
+        let mut install = cargo();
+        install.args(["install", "--locked", "--force", "--root"]).arg(&root);
+        install.arg(format!("{AUDITABLE}@{AUDITABLE_VERSION}"));
+        quietly(&mut install, CARGO_HELP)?;
+    }
+    Ok(bin)
+}
+
+fn build(target: &Path, tools: &Path) -> anyhow::Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(paths).context("a folder of PATH has an odd name")?;
+    // A folder of its own: other flags than those of everyday builds would throw those away.
+    let folder = target.join("dist-build");
+    let mut build = cargo();
+    build
+        .args(["auditable", "build", "--release", "--locked", "-p", "tidegate", "--target-dir"])
+        .arg(&folder)
+        .env("PATH", path)
+        .env("RUSTFLAGS", remapped()?);
+    quietly(&mut build, CARGO_HELP)?;
+    Ok(folder.join("release").join("tidegate"))
+}
+
+/// Flags that write neutral names for the folders of this machine.
+fn remapped() -> anyhow::Result<String> {
+    let root = docs::root();
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
+    let home = home.context("neither CARGO_HOME nor HOME is set")?;
+    Ok(format!(
+        "--remap-path-prefix={}=/tidegate --remap-path-prefix={}=/cargo",
+        root.display(),
+        home.display()
+    ))
+}
+
+/// Whether the binary is what this chore promises.
+fn inspect(binary: &Path) -> anyhow::Result<()> {
+    let mut readelf = Command::new("readelf");
+    readelf.args(["--sections", "--wide"]).arg(binary);
+    judge(&quietly(&mut readelf, READELF_HELP)?)?;
+    let bytes = fs::read(binary).context("cannot read the binary")?;
+    let root = docs::root();
+    let root = root.to_string_lossy();
+    let names_folder = bytes.windows(root.len()).any(|window| window == root.as_bytes());
+    ensure!(!names_folder, "the binary names the folder `{root}` it was built in");
+    Ok(())
+}
+
+/// Reads `readelf`'s list of sections.
+fn judge(sections: &str) -> anyhow::Result<()> {
+    if !sections.contains(".dep-v0") {
+        bail!("the binary has no section `.dep-v0`: it does not list the crates it is made of");
+    }
+    if sections.contains(".symtab") {
+        bail!("the binary is not stripped");
+    }
+    Ok(())
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge;
+
+    #[test]
+    fn a_binary_without_its_list_of_crates_or_with_symbols_is_refused() {
+        assert!(judge("[12] .text\n[20] .dep-v0 PROGBITS").is_ok());
+        assert!(judge("[12] .text").is_err());
+        assert!(judge("[12] .text\n[20] .dep-v0\n[30] .symtab").is_err());
+    }
+}
