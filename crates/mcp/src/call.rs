@@ -118,7 +118,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that may take `limit` in all.
+    /// A call that may take `limit` in all, from the moment its turn has come.
     #[must_use]
     pub fn new(server: &str, errand: Errand, now: Now, limit: Millis) -> Self {
         Self {
@@ -169,6 +169,21 @@ impl Call {
         if self.phase == Phase::New { self.seek(link, now, notes) } else { Do::Nothing }
     }
 
+    /// It waited for as long for a free turn at the server: its clock starts when it is sent.
+    pub fn waited(&mut self, span: Millis) {
+        self.began = self.began.after(span);
+    }
+
+    /// No turn came in time. The server is not to blame, and another may have one.
+    pub fn no_turn(&mut self, now: Now) -> Do {
+        if self.phase != Phase::New {
+            return Do::Nothing;
+        }
+        self.has_failed = true;
+        let retry_after = self.cancel(now);
+        self.unavailable(Cause::Busy, retry_after, Code::Busy)
+    }
+
     /// The attempt it made or waited for led to a connection.
     pub fn connected(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
         match self.phase {
@@ -199,7 +214,11 @@ impl Call {
         let retry_after = retry_after.or(failure.retry_after);
         match self.verdict() {
             Some(known) => self.over(End::Unavailable(Unavailable { retry_after, ..known })),
-            None => self.unavailable(failure.cause, retry_after, Code::BackendUnavailable),
+            None => {
+                let is_busy = failure.cause == Cause::TooManyChildren;
+                let code = if is_busy { Code::Busy } else { Code::BackendUnavailable };
+                self.unavailable(failure.cause, retry_after, code)
+            }
         }
     }
 
@@ -234,7 +253,8 @@ impl Call {
                 return self.seek(link, now, notes);
             }
         }
-        self.has_failed = true;
+        // An equivalent server would give the same answer, and this one has done nothing wrong.
+        self.has_failed = failure.cause != Cause::TooLarge;
         let retry_after = self.report(now, &failure.told(), notes).or(failure.retry_after);
         self.unavailable(failure.cause, retry_after, self.code(failure.delivery))
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use self::{
     conflict::{Conflict, Reason},
     greeting::{CAPABILITIES, INSTRUCTIONS_MAX},
-    page::{BadCursor, PAGE_SIZE, Page},
+    page::{BadCursor, Page},
 };
 use self::{greeting::Greeting, template::Template};
 use crate::listing::{Hints, Kind, fingerprint};

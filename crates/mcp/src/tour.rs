@@ -16,6 +16,8 @@
 //!   the last answer that a member gave; if none answered, why the last one could not.
 //! - A session stays at the member that answered it last, because its state is there, as long as
 //!   nothing stands against that member.
+//! - Waiting for a free turn is not part of the call's time. All members together are waited for
+//!   as long as a call may take; after that only one with a free turn is asked.
 //!
 //! Left to others: links and bytes; the record of decisions ([`Tour::attempts`] has the material).
 
@@ -72,6 +74,8 @@ pub struct Tour {
     attempts: Vec<Attempted>,
     has_answer: bool,
     last: Option<Unavailable>,
+    /// How long it has waited for turns.
+    waited: Millis,
 }
 
 impl Tour {
@@ -89,6 +93,7 @@ impl Tour {
             attempts: Vec::new(),
             has_answer: false,
             last: None,
+            waited: Millis::ZERO,
         }
     }
 
@@ -100,8 +105,12 @@ impl Tour {
 
     /// Asks the core where to go, at the beginning and whenever [`Tour::ended`] gave `None`.
     pub fn next(&mut self, core: &Core, now: Now, draw: u64, notes: &mut Notes) -> Leg {
+        if now.reached(self.deadline()) {
+            return Leg::Over(self.refused(Cause::TimedOut(self.limit), None));
+        }
         let walk = self.walk.take().or_else(|| {
-            let left = self.deadline().since(now);
+            // The core does not know of waiting, which may take as long as the call.
+            let left = self.deadline().after(self.limit).since(now);
             let is_first = self.attempts.is_empty();
             is_first.then(|| Walk::begin(core, &self.name, self.stays_at.as_deref(), now, left))?
         });
@@ -120,6 +129,18 @@ impl Tour {
                 Leg::Over(self.refused(cause, retry_after))
             }
         }
+    }
+
+    /// How long it may still wait for a free turn.
+    #[must_use]
+    pub fn patience(&self) -> Millis {
+        Millis(self.limit.0.saturating_sub(self.waited.0))
+    }
+
+    /// It waited for a turn, and was given one or not.
+    pub fn waited(&mut self, span: Millis) {
+        self.began = self.began.after(span);
+        self.waited = Millis(self.waited.0.saturating_add(span.0));
     }
 
     /// An attempt ended. `None`: it goes on, ask [`Tour::next`].

@@ -68,6 +68,7 @@ impl Private {
             key: SecretRef::Literal(self.key.clone()),
             routes: None,
             servers: None,
+            share: None,
         };
         file.keys.get_or_insert_default().push(caller);
     }
@@ -102,6 +103,7 @@ mod tests {
             key: SecretRef::parse("known").expect("a key"),
             routes: None,
             servers: Some(vec!["a".into()]),
+            share: None,
         };
         let with_keys = || ConfigFile { keys: Some(vec![known.clone()]), ..Default::default() };
         let names = |given: Option<&str>, mut file: ConfigFile| -> Vec<String> {

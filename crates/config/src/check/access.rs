@@ -9,6 +9,22 @@ impl Check<'_> {
     pub(super) fn access(&mut self) {
         self.listeners();
         self.callers();
+        self.limits();
+    }
+
+    /// A bound of nothing would refuse everything.
+    fn limits(&mut self) {
+        let limits = &self.file.limits;
+        for (key, size) in [("mcp_body", limits.mcp_body), ("mcp_answer", limits.mcp_answer)] {
+            if size.0 == 0 {
+                let path = KeyPath::from("limits").key(key);
+                let message = format!("`{path}` is zero, so every message would be refused");
+                self.report(
+                    self.error(&codes::BAD_SETTING, &path, message)
+                        .label("must be larger than zero"),
+                );
+            }
+        }
     }
 
     fn listeners(&mut self) {
@@ -54,6 +70,13 @@ impl Check<'_> {
             if !names.insert(caller.name.as_str()) {
                 let message = format!("two callers are named {}", quoted(&caller.name));
                 self.report(self.error(&codes::TWICE_NAMED, &path.key("name"), message));
+            }
+            if caller.share.is_some_and(|share| share.fraction() <= 0.0) {
+                let path = path.key("share");
+                let message = format!("{} could not open a single session", quoted(&caller.name));
+                self.report(
+                    self.error(&codes::BAD_SETTING, &path, message).label("must be above 0%"),
+                );
             }
             for (at, route) in caller.routes.iter().flatten().enumerate() {
                 self.route_exists(&path.key("routes").index(at), route);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{address::Address, secret::SecretRef};
+use crate::{address::Address, percent::Percent, secret::SecretRef};
 
 /// Where the admin listener listens unless told otherwise.
 const ADMIN_LISTEN: &str = "127.0.0.1:8701";
@@ -43,6 +43,10 @@ pub struct CallerFile {
     /// The MCP servers it may use. Absent: all.
     #[schemars(example = json!(["github"]))]
     pub servers: Option<Vec<String>>,
+    /// The part of the MCP bounds (sessions, programs, calls at once, answers kept for a client to
+    /// come back for) that it may use. Absent: a quarter, or all of it if this is the only key.
+    #[schemars(example = &"25%")]
+    pub share: Option<Percent>,
 }
 
 /// An address that is written in this program.

@@ -60,6 +60,12 @@ pub struct LimitsFile {
     /// How much of an answer that does not stream is held back before it is released.
     #[schemars(example = &"1MiB")]
     pub answer: ByteSize,
+    /// The largest request to `/mcp`; a larger one is refused with 413.
+    #[schemars(example = &"4MiB")]
+    pub mcp_body: ByteSize,
+    /// The largest message of an MCP server; a larger answer fails its own call only.
+    #[schemars(example = &"16MiB")]
+    pub mcp_answer: ByteSize,
 }
 
 impl Default for LimitsFile {
@@ -70,6 +76,8 @@ impl Default for LimitsFile {
             connections: 10_000,
             hold: ByteSize(4 << 20),
             answer: ByteSize(1 << 20),
+            mcp_body: ByteSize(4 << 20),
+            mcp_answer: ByteSize(16 << 20),
         }
     }
 }

@@ -277,3 +277,38 @@ fn a_call_over_a_closed_link_ends() {
     assert_eq!(unavailable(next), ("closing".to_owned(), Code::BackendUnavailable));
     assert_eq!(bench.in_flight(), 0);
 }
+
+#[test]
+fn an_answer_that_is_too_large_charges_nobody_and_is_asked_of_nobody_else() {
+    for errand in [Errand::Once, Errand::Repeatable] {
+        let mut bench = Bench::ready();
+        let (mut call, _) = bench.begin(errand);
+        let plain = Failure::of(Cause::TooLarge, OutcomeKind::ClientFault);
+        let failure = Failure { delivery: Delivery::Maybe, ..plain };
+        let (cause, _) = unavailable(bench.broken(&mut call, &failure));
+        assert_eq!((cause.as_str(), call.may_go_on()), ("answer too large", false));
+        assert_eq!((bench.failures(), bench.in_flight()), (0, 0));
+        let (_, next) = bench.begin(errand);
+        assert_eq!(next, Do::Send(Generation(1)), "the connection goes on");
+    }
+}
+
+#[test]
+fn the_clock_of_a_call_starts_when_its_turn_has_come() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Errand::Once);
+    let before = call.deadline();
+    call.waited(Millis::seconds(7));
+    assert_eq!(call.deadline(), before.after(Millis::seconds(7)));
+}
+
+#[test]
+fn too_many_programs_is_busy() {
+    let mut bench = Bench::new(core_of(&["a"]));
+    let (mut call, _) = bench.begin(Errand::Once);
+    let full = Failure::of(Cause::TooManyChildren, OutcomeKind::Cancelled);
+    bench.link.failed(Generation(1), full);
+    let next = call.connect_failed(&mut bench.link, bench.now, &full, &mut bench.notes);
+    assert_eq!(unavailable(next), ("too many child processes".to_owned(), Code::Busy));
+    assert_eq!(bench.failures(), 0);
+}

@@ -14,13 +14,15 @@ use crate::cause::Cause;
 /// JSON-RPC's internal error: the one code that clients of every era take for a server's fault.
 const INTERNAL_ERROR: i64 = -32603;
 
-/// Whether the call may have been carried out.
+/// Whether the call may have been carried out, and whether waiting helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// It was not, or doing it again is harmless.
     BackendUnavailable,
     /// It may have been, and nobody knows.
     ResultUnknown,
+    /// It was not: a limit on what is under way at once was reached.
+    Busy,
 }
 
 impl Code {
@@ -30,6 +32,7 @@ impl Code {
         match self {
             Self::BackendUnavailable => "backend_unavailable",
             Self::ResultUnknown => "result_unknown",
+            Self::Busy => "busy",
         }
     }
 }
@@ -52,7 +55,7 @@ impl Unavailable {
     #[must_use]
     pub fn message(&self) -> String {
         let unknown = match self.code {
-            Code::BackendUnavailable => "",
+            Code::BackendUnavailable | Code::Busy => "",
             Code::ResultUnknown => "; the result is unknown",
         };
         format!("backend \"{}\" unavailable: {}{unknown}", self.server, self.cause)

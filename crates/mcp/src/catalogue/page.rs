@@ -3,6 +3,9 @@
 //! A cursor says of which kind and after which name the next page goes on, so the gateway keeps
 //! nothing for it, and a list that changes between two pages repeats nothing. To clients it is
 //! opaque: a letter and the digits of the name's bytes.
+//!
+//! Many clients read the first page only. So a list is one page as long as it is not larger than
+//! an answer may be.
 
 use std::fmt::Write as _;
 
@@ -11,9 +14,6 @@ use crate::{
     listing::Kind,
     raw::{quoted, shown},
 };
-
-/// Entries of a page: enough that most clients get one page, as many read only the first.
-pub const PAGE_SIZE: usize = 1000;
 
 /// One page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,8 @@ impl Page {
 }
 
 impl Catalogue {
-    /// The page after `cursor` of what a session sees.
+    /// The page after `cursor` of what a session sees: as many definitions as fit into `max` bytes,
+    /// and at least one.
     ///
     /// # Errors
     /// The cursor is none of this list's.
@@ -54,7 +55,7 @@ impl Catalogue {
         kind: Kind,
         is_visible: impl Fn(usize) -> bool,
         cursor: Option<&str>,
-        size: usize,
+        max: usize,
     ) -> Result<Page, BadCursor> {
         let offers = self.offers(kind);
         let start = match cursor {
@@ -64,15 +65,18 @@ impl Catalogue {
                 offers.partition_point(|offered| offered.name.as_ref() <= last.as_str())
             }
         };
-        let mut visible = offers[start..].iter().filter(|offered| is_visible(offered.server));
-        let here: Vec<_> = visible.by_ref().take(size.max(1)).collect();
-        let last = here.last().filter(|_| visible.next().is_some());
-        let definitions: Vec<&str> = here.iter().map(|offered| offered.raw.as_ref()).collect();
-        Ok(Page {
-            kind,
-            items: definitions.join(","),
-            next_cursor: last.map(|offered| encode(kind, &offered.name)),
-        })
+        let visible = offers[start..].iter().filter(|offered| is_visible(offered.server));
+        let (mut items, mut last) = (String::new(), None);
+        for offered in visible {
+            let comma = if last.is_some() { "," } else { "" };
+            if last.is_some() && items.len() + comma.len() + offered.raw.len() > max {
+                return Ok(Page { kind, items, next_cursor: last.map(|it| encode(kind, it)) });
+            }
+            items.push_str(comma);
+            items.push_str(&offered.raw);
+            last = Some(&offered.name);
+        }
+        Ok(Page { kind, items, next_cursor: None })
     }
 }
 

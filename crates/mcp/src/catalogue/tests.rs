@@ -131,8 +131,26 @@ fn pages_show_what_is_visible_and_bad_cursors_are_refused() {
         let error = page(Some(bad), 1).expect_err(bad).to_string();
         assert!(error.starts_with("unknown cursor"), "{error}");
     }
-    let all = page(None, PAGE_SIZE).expect("no cursor");
+    let all = page(None, usize::MAX).expect("no cursor");
     assert_eq!(all.next_cursor, None);
+}
+
+#[test]
+fn a_list_is_one_page_until_it_is_larger_than_an_answer_may_be() {
+    let tools: Vec<String> = (0..3000)
+        .map(|n| format!(r#"{{"name":"t{n:04}","inputSchema":{{"type":"object"}}}}"#))
+        .collect();
+    let page = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
+    let catalogue = Catalogue::new(&settings(Naming::Prefix, &["a"]), &[listing(&page)]);
+    let page = |cursor, max| catalogue.page(Kind::Tools, |_| true, cursor, max).expect("a page");
+    let whole = page(None, 16 << 20);
+    assert_eq!(whole.next_cursor, None);
+    assert_eq!(whole.items.matches("inputSchema").count(), 3000);
+    let half = page(None, whole.items.len() / 2);
+    assert!(half.items.len() <= whole.items.len() / 2);
+    let rest = page(half.next_cursor.as_deref(), whole.items.len());
+    assert_eq!(format!("{},{}", half.items, rest.items), whole.items);
+    assert_eq!(rest.next_cursor, None);
 }
 
 #[test]

@@ -149,6 +149,15 @@ impl Gather {
         Ok(())
     }
 
+    /// The answer to [`Self::ask`] was larger than is taken: what came before it of this kind is
+    /// all, and the other kinds go on.
+    pub fn too_large(&mut self) {
+        if let Some(kind) = self.kinds.last() {
+            self.shortfall.too_large.push(*kind);
+        }
+        self.close_kind();
+    }
+
     /// The server refused [`Self::ask`]: what came so far of this kind is all.
     pub fn refused(&mut self) {
         self.close_kind();
@@ -203,24 +212,32 @@ pub struct Shortfall {
     pub skipped: usize,
     /// Kinds of which only a part was taken.
     pub cut: Vec<Kind>,
+    /// Kinds of which a page was larger than an answer may be.
+    pub too_large: Vec<Kind>,
 }
 
 impl Shortfall {
     /// Whether nothing is missing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.skipped == 0 && self.cut.is_empty()
+        self.skipped == 0 && self.cut.is_empty() && self.too_large.is_empty()
     }
 }
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
         if self.skipped > 0 {
             write!(f, "{} unusable definitions left out", self.skipped)?;
+            comma = ", ";
         }
-        for (at, kind) in self.cut.iter().enumerate() {
-            let comma = if at > 0 || self.skipped > 0 { ", " } else { "" };
+        for kind in &self.cut {
             write!(f, "{comma}{kind} cut off: the list is too long or goes round")?;
+            comma = ", ";
+        }
+        for kind in &self.too_large {
+            write!(f, "{comma}{kind} cut off: a page is larger than `limits.mcp_answer`")?;
+            comma = ", ";
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ fn all_pages_are_followed_and_bad_items_are_skipped() {
         r#"{"tools":[{"name":"b"}],"nextCursor":null}"#,
     ]);
     assert_eq!(keys(&listing, Kind::Tools), ["a", "b"]);
-    assert_eq!(shortfall, Shortfall { skipped: 2, cut: vec![] });
+    assert_eq!(shortfall, Shortfall { skipped: 2, ..Shortfall::default() });
     let params: Vec<_> = asks.iter().map(Ask::params).collect();
     let cursor = |text: &str| Some(format!(r#"{{"cursor":{text}}}"#));
     assert_eq!(params, [None, cursor(r#""""#), cursor(r#""c\"2""#)]);
@@ -103,6 +103,20 @@ fn a_listing_of_too_many_bytes_is_cut() {
     let (listing, shortfall) = gather.finish();
     assert_eq!(keys(&listing, Kind::Prompts), ["a"]);
     assert_eq!((keys(&listing, Kind::Tools).len(), shortfall.cut), (2, vec![Kind::Prompts]));
+}
+
+#[test]
+fn a_page_that_is_too_large_ends_its_own_kind_and_says_so() {
+    let mut gather = Gather::new(info(r#"{"tools":{},"prompts":{}}"#));
+    gather.page(raw(r#"{"tools":[{"name":"a"}],"nextCursor":"x"}"#)).expect("an object");
+    gather.too_large();
+    assert_eq!(gather.ask().expect("the other kind").kind, Kind::Prompts);
+    gather.page(raw(r#"{"prompts":[{"name":"p"}]}"#)).expect("an object");
+    let (listing, shortfall) = gather.finish();
+    assert_eq!(keys(&listing, Kind::Tools), ["a"], "what came before it is kept");
+    assert_eq!(keys(&listing, Kind::Prompts), ["p"]);
+    let told = "tools cut off: a page is larger than `limits.mcp_answer`";
+    assert_eq!(shortfall.to_string(), told);
 }
 
 #[test]

@@ -283,3 +283,47 @@ fn a_group_that_left_the_config_is_closing() {
     let Leg::Over(end) = leg else { panic!("{leg:?}") };
     assert_eq!(heard(&end), "backend \"gone\" unavailable: closing (backend_unavailable)");
 }
+
+#[test]
+fn a_member_without_a_free_turn_is_passed_by_without_blame_and_costs_no_time() {
+    let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
+    let mut tour = Tour::new(GROUP, Errand::Once, bench.now, LIMIT);
+    let Leg::At(server, mut call) = tour.next(&bench.core, bench.now, 0, &mut bench.notes) else {
+        panic!("the first member is well")
+    };
+    assert_eq!((&*server, tour.patience()), ("a", LIMIT));
+    bench.now = bench.now.after(LIMIT);
+    tour.waited(LIMIT);
+    call.waited(LIMIT);
+    let Do::End(end) = call.no_turn(bench.now) else { panic!("it is over here") };
+    assert!(heard(&end).ends_with("unavailable: too many calls at once (busy)"), "{end:?}");
+    assert_eq!(tour.ended(call, end), None, "it goes on");
+    assert_eq!(tour.patience(), Millis::ZERO, "all waiting together has one limit");
+    let Leg::At(server, mut call) = tour.next(&bench.core, bench.now, 0, &mut bench.notes) else {
+        panic!("the second member is well")
+    };
+    assert_eq!((&*server, call.deadline()), ("b", bench.now.after(LIMIT)));
+    let end = bench.carry(1, &mut call);
+    assert_eq!(tour.ended(call, end), Some(End::Answered));
+    let failures = bench.core.snapshot(bench.now).backends[0].consecutive_failures;
+    assert_eq!((failures, bench.reached), (0, [0, 1]));
+}
+
+#[test]
+fn a_group_without_a_free_turn_is_busy() {
+    let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
+    let mut tour = Tour::new(GROUP, Errand::Repeatable, bench.now, LIMIT);
+    let end = loop {
+        match tour.next(&bench.core, bench.now, 0, &mut bench.notes) {
+            Leg::Over(end) => break end,
+            Leg::At(_, mut call) => {
+                let Do::End(end) = call.no_turn(bench.now) else { panic!("it is over here") };
+                if let Some(end) = tour.ended(call, end) {
+                    break end;
+                }
+            }
+        }
+    };
+    let End::Unavailable(it) = end else { panic!("{end:?}") };
+    assert_eq!((it.code, it.cause, visited(&tour)), (Code::Busy, Cause::Busy, vec!["a", "b"]));
+}

@@ -16,7 +16,7 @@ proptest! {
     #[test]
     fn pages_of_any_size_make_up_the_whole(
         tools in prop::collection::vec(prop::collection::btree_set(tool(), 0..12), 3),
-        size in 0_usize..8, seen in 0_u8..8,
+        size in 0_usize..200, seen in 0_u8..8,
     ) {
         let servers = ["a", "b", "c"].map(str::to_owned);
         let tools = tools.into_iter().map(|tools| tools.into_iter().collect::<Vec<_>>());

@@ -23,7 +23,6 @@ use std::rc::Rc;
 use http::{Method, StatusCode};
 use serde_json::value::RawValue;
 use tidegate_mcp::{
-    catalogue::PAGE_SIZE,
     listing::Kind,
     message::{
         self, Fault, INVALID_PARAMS, Id, METHOD_NOT_FOUND, Message, Params, Version, error_object,
@@ -338,7 +337,9 @@ async fn list(client: &Rc<Client>, kind: Kind, params: Option<&RawValue>) -> Mad
     if kind == Kind::Tools && search::is_on(client) {
         return Ok(search::page(client, &catalogue));
     }
-    let page = catalogue.page(kind, |place| client.sees(place), cursor.as_deref(), PAGE_SIZE);
+    let max = client.ground.live().file.limits.mcp_answer.0;
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let page = catalogue.page(kind, |place| client.sees(place), cursor.as_deref(), max);
     match page {
         Ok(page) => Ok(page.to_result()),
         Err(wrong) => bad(&wrong.to_string()),

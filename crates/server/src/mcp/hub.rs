@@ -104,6 +104,9 @@ impl Hub {
         let before = self.servers.take();
         let mut before: Vec<Option<Kept>> = before.into_iter().map(Some).collect();
         let mut servers = Vec::new();
+        for kept in before.iter().flatten() {
+            kept.server.follow_limits(&live);
+        }
         for (name, file) in &mcp.servers {
             let is_it = |kept: &Option<Kept>| {
                 let same = |it: &Kept| {

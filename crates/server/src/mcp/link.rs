@@ -13,7 +13,7 @@
 //! - Whoever speaks the stateless era has no session to lose: what the client told is said again
 //!   with every request.
 //! - A call waits in line while its server has as many calls as it may have at once; it takes a
-//!   permit of the core's only when its turn has come.
+//!   permit of the core's only when its turn has come, and its time begins then.
 
 mod freshness;
 mod legs;
@@ -41,7 +41,7 @@ use tidegate_mcp::{
     message::{ErrorObject, Params},
     stateless::discover,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -178,13 +178,13 @@ impl Link {
 
     /// Asks the server, with everything that health and lost connections ask for.
     pub(crate) async fn ask(&self, ask: Ask) -> Answered {
-        let began = self.ground.now();
         let limit = self.server.call_timeout;
-        let until = Instant::now() + Duration::from_millis(limit.0);
-        let Ok(Ok(_turn)) = timeout_at(until, self.server.turns.acquire()).await else {
-            return self.told(Answered::Unavailable(self.unavailable(Cause::Busy)));
+        let Some(_turn) = self.turn(limit).await else {
+            let busy = Unavailable { code: Code::Busy, ..self.unavailable(Cause::Busy) };
+            return self.told(Answered::Unavailable(busy));
         };
-        let mut call = Call::new(&self.server.name, ask.errand, began, limit);
+        let until = Instant::now() + Duration::from_millis(limit.0);
+        let mut call = Call::new(&self.server.name, ask.errand, self.ground.now(), limit);
         let next = self.begin(&mut call);
         match self.carry(call, next, &ask, until).await {
             Carried::Ended(_, End::Answered, Some(reply)) => self.told(Answered::Reply(reply)),
@@ -195,6 +195,17 @@ impl Link {
                 self.told(Answered::Unavailable(self.unavailable(Cause::Closing)))
             }
         }
+    }
+
+    /// A turn at the server, if one comes free in time.
+    async fn turn(&self, within: Millis) -> Option<SemaphorePermit<'_>> {
+        let turns = &self.server.turns;
+        // One that is free is taken even where there is no time to wait.
+        if let Ok(turn) = turns.try_acquire() {
+            return Some(turn);
+        }
+        let until = Instant::now() + Duration::from_millis(within.0);
+        timeout_at(until, turns.acquire()).await.ok()?.ok()
     }
 
     /// Does what the machine of a call says, up to its end.

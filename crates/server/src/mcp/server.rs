@@ -41,7 +41,7 @@ use super::{
     stdio::{StdioSettings, StdioTransport, own_warden},
     transport::{Events, Failure},
 };
-use crate::rng;
+use crate::{live::Live, rng};
 
 /// One configured server.
 pub(crate) struct Server {
@@ -51,6 +51,8 @@ pub(crate) struct Server {
     /// A digest of its secrets: one that was exchanged makes it another server.
     secrets: [u8; 32],
     way: Way,
+    /// The largest message that is taken from it.
+    answer_max: Rc<Cell<usize>>,
     pub(crate) call_timeout: Millis,
     pub(crate) connect_timeout: Millis,
     /// As many calls as it may have at once.
@@ -85,12 +87,14 @@ impl Server {
         file: &ServerFile,
         mcp: &McpFile,
     ) -> Rc<Self> {
-        let way = Way::new(ground, name, file);
+        let answer_max = Rc::new(Cell::new(answer_max(&ground.live())));
+        let way = Way::new(ground, name, file, &answer_max);
         Rc::new(Self {
             name: name.into(),
             file: file.clone(),
             secrets: secrets(ground, file),
             way,
+            answer_max,
             call_timeout: mcp.call_timeout.millis(),
             connect_timeout: mcp.connect_timeout.millis(),
             turns: Semaphore::new(file.max_calls.max(1) as usize),
@@ -111,6 +115,15 @@ impl Server {
             && self.secrets == secrets(ground, file)
             && self.call_timeout == mcp.call_timeout.millis()
             && self.connect_timeout == mcp.connect_timeout.millis()
+    }
+
+    /// A reload may have changed the largest message that is taken from it.
+    pub(crate) fn follow_limits(&self, live: &Live) {
+        let max = answer_max(live);
+        self.answer_max.set(max);
+        if let Way::Http(place) = &self.way {
+            place.set_answer_max(max);
+        }
     }
 
     /// Its part of the config.
@@ -360,7 +373,7 @@ impl Server {
 }
 
 impl Way {
-    fn new(ground: &Ground, name: &str, file: &ServerFile) -> Self {
+    fn new(ground: &Ground, name: &str, file: &ServerFile, answer_max: &Rc<Cell<usize>>) -> Self {
         let live = ground.live();
         let folder = live.folder.as_path();
         let environment = &*ground.environment;
@@ -369,9 +382,12 @@ impl Way {
             file.to_mut().url = Some(ground.fakes.url(name, fake));
         }
         let made = if file.command.is_some() {
-            child(name, &file, folder, environment).map(Self::Child)
+            let settings = child(name, &file, folder, environment);
+            settings
+                .map(|it| Self::Child(StdioSettings { answer_max: Rc::clone(answer_max), ..it }))
         } else {
             HttpPlace::new(name, &file, folder, environment, &ground.gateway().mark)
+                .inspect(|place| place.set_answer_max(answer_max.get()))
                 .map(|place| Self::Http(Rc::new(place)))
                 .map_err(|it| it.to_string())
         };
@@ -397,7 +413,12 @@ fn child(
     let env = file.env.iter().map(secret).collect::<Result<_, String>>()?;
     let warden = own_warden().map_err(|error| format!("server `{name}`: {error}"))?;
     let command = file.command.clone().unwrap_or_default();
-    Ok(StdioSettings { name: name.into(), command, env, warden })
+    Ok(StdioSettings { name: name.into(), command, env, warden, answer_max: Rc::default() })
+}
+
+/// The largest message that a config takes from a server.
+fn answer_max(live: &Live) -> usize {
+    usize::try_from(live.file.limits.mcp_answer.0).unwrap_or(usize::MAX)
 }
 
 /// What the secrets of a server are now, without keeping them.

@@ -196,8 +196,7 @@ async fn gathered(
             if !shortfall.is_empty() {
                 tracing::warn!(
                     server = &*server.name,
-                    skipped = shortfall.skipped,
-                    cut = ?shortfall.cut,
+                    lacking = %shortfall,
                     "a server's lists are not offered whole"
                 );
             }
@@ -230,6 +229,7 @@ pub(super) async fn pages(
                 }
             }
             Reply::Answer(Err(_)) => gather.refused(),
+            Reply::Failed(failure) if failure.cause == Cause::TooLarge => gather.too_large(),
             Reply::Failed(failure) => return Err((ask.kind, failure)),
         }
     }

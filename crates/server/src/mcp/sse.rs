@@ -141,7 +141,7 @@ async fn begin(talk: &Conversation) -> Result<EventStream, Failure> {
     if call::kind_of(&head.headers) != Kind::Events {
         return Err(failure::malformed());
     }
-    let mut stream = EventStream::new(body, Resume::default());
+    let mut stream = EventStream::new(body, Resume::default(), talk.place.answer_max());
     let named = stream.next_of(b"endpoint").await?.ok_or_else(failure::broken)?;
     let Some(endpoint) = endpoint::resolve(&talk.place, &named) else {
         tracing::warn!("an mcp server wants messages sent to an address that is not its own");
@@ -157,7 +157,9 @@ async fn listen(talk: Rc<Conversation>, posts: Rc<Posts>, mut stream: EventStrea
         let bytes = match stream.next().await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => break failure::broken(),
-            Err(failure) => break failure,
+            // One stream carries every answer: whose was too large cannot be known, nor where the
+            // next one begins. A new connection serves the calls that may be sent again.
+            Err(_) => break failure::broken(),
         };
         let Ok(messages) = reading::messages(bytes) else { continue };
         for bytes in messages {

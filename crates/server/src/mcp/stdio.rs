@@ -68,6 +68,8 @@ pub(crate) struct StdioSettings {
     pub(crate) env: Vec<(String, Secret)>,
     /// The warden and its arguments, to which `command` is added: [`own_warden`], but for tests.
     pub(crate) warden: Vec<OsString>,
+    /// The largest message that is taken from it; a reload may change it.
+    pub(crate) answer_max: Rc<Cell<usize>>,
 }
 
 /// This very program as a warden. By this path it is the same program even when the file has been
@@ -102,6 +104,7 @@ struct Shared {
     overflow: Notify,
     cleaner: Cleaner,
     tail: RefCell<Tail>,
+    answer_max: Rc<Cell<usize>>,
 }
 
 impl StdioTransport {
@@ -122,6 +125,7 @@ impl StdioTransport {
             overflow: Notify::new(),
             cleaner: Cleaner::of(&settings.env),
             tail: RefCell::default(),
+            answer_max: Rc::clone(&settings.answer_max),
         });
         let (outbox, messages) = mpsc::channel(OUTBOX_MESSAGES);
         let (events, heard) = mpsc::channel(EVENTS_AHEAD);

@@ -19,6 +19,7 @@ mod fake_eras;
 mod front;
 mod keepalive;
 mod life;
+mod limits;
 mod lost;
 mod questions;
 mod relay;

@@ -203,6 +203,8 @@ pub enum ErrorWord {
     ResultUnknown,
     /// No server has such a tool.
     UnknownTool,
+    /// A limit on what is under way at once was reached.
+    Busy,
 }
 
 impl ErrorWord {
@@ -213,6 +215,7 @@ impl ErrorWord {
             Self::BackendUnavailable => "backend_unavailable",
             Self::ResultUnknown => "result_unknown",
             Self::UnknownTool => "unknown_tool",
+            Self::Busy => "busy",
         }
     }
 }

@@ -102,7 +102,9 @@ impl<'a> Exchange<'a> {
         }
         let body = match call::kind_of(&head.headers) {
             Kind::Json => Body::Json(body),
-            Kind::Events => Body::Events(Box::new(EventStream::new(body, Resume::default()))),
+            Kind::Events => {
+                Body::Events(Box::new(EventStream::new(body, Resume::default(), MESSAGE_MAX)))
+            }
             Kind::Other if post.wants.is_empty() => Body::Over,
             Kind::Other => return Err(failure::malformed().into()),
         };
@@ -201,7 +203,7 @@ impl<'a> Exchange<'a> {
         let Ok(response) = talk.send(Line::Calls, get).await else { return Ok(Err(resume)) };
         let (head, body) = response.into_parts();
         if head.status.is_success() && call::kind_of(&head.headers) == Kind::Events {
-            return Ok(Ok(Box::new(EventStream::new(body, resume))));
+            return Ok(Ok(Box::new(EventStream::new(body, resume, MESSAGE_MAX))));
         }
         if head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS {
             return Ok(Err(resume));

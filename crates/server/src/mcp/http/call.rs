@@ -21,7 +21,7 @@ use super::{
     reading::{self, EventStream, Resume},
 };
 use crate::{
-    mcp::transport::{Event, Failure, MESSAGE_MAX},
+    mcp::transport::{Event, Failure},
     upstream::Arriving,
 };
 
@@ -95,7 +95,7 @@ pub(super) async fn run(
     match kind_of(&head.headers) {
         Kind::Json => json(talk, call, body).await.map_err(told),
         Kind::Events => {
-            let stream = EventStream::new(body, Resume::default());
+            let stream = EventStream::new(body, Resume::default(), talk.place.answer_max());
             Box::pin(events(talk, call, stream)).await.map_err(told)
         }
         Kind::Other => Err(told(failure::malformed())),
@@ -104,7 +104,7 @@ pub(super) async fn run(
 
 /// The answer in one piece.
 async fn json(talk: &Conversation, call: u64, mut body: Arriving) -> Result<(), Failure> {
-    let bytes = reading::whole(&mut body, MESSAGE_MAX).await?;
+    let bytes = reading::whole(&mut body, talk.place.answer_max()).await?;
     talk.pool.keep(body);
     if tell_all(talk, call, bytes).await? { Ok(()) } else { Err(failure::malformed()) }
 }
@@ -168,7 +168,8 @@ async fn take_up(talk: &Conversation, resume: Resume) -> Result<TakenUp, Failure
     };
     let (head, body) = response.into_parts();
     if head.status.is_success() && kind_of(&head.headers) == Kind::Events {
-        return Ok(TakenUp::Stream(Box::new(EventStream::new(body, resume))));
+        let stream = EventStream::new(body, resume, talk.place.answer_max());
+        return Ok(TakenUp::Stream(Box::new(stream)));
     }
     if head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS {
         return Ok(TakenUp::NotNow(resume));

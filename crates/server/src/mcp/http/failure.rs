@@ -56,9 +56,10 @@ pub(crate) const fn malformed() -> Failure {
     plain(Cause::Malformed, Delivery::Maybe, OutcomeKind::Transport)
 }
 
-/// What came is larger than a message may be.
+/// What came is larger than a message may be. That is a limit of the gateway's, which the caller
+/// ran into: it says nothing about the server.
 pub(super) const fn too_large() -> Failure {
-    plain(Cause::TooLarge, Delivery::Maybe, OutcomeKind::Transport)
+    plain(Cause::TooLarge, Delivery::Maybe, OutcomeKind::ClientFault)
 }
 
 /// No connection within the limit.

@@ -72,7 +72,8 @@ async fn ask(talk: &Conversation, resume: Resume, was_open: bool) -> Asked {
     let Ok(response) = talk.send(Line::Listening, get).await else { return Asked::NotNow };
     let (head, body) = response.into_parts();
     if head.status.is_success() && call::kind_of(&head.headers) == Kind::Events {
-        return Asked::Stream(Box::new(EventStream::new(body, resume)));
+        let stream = EventStream::new(body, resume, talk.place.answer_max());
+        return Asked::Stream(Box::new(stream));
     }
     if was_open {
         let (failure, _) = call::refusal(talk, &head, body, had_session).await;

@@ -6,6 +6,7 @@
 //! - Headers that the protocol or the connection needs cannot be configured: ours win.
 //! - A header whose secret is not there makes the server unusable, with words that say which.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use tidegate_config::{file::ServerFile, secret::Environment};
 
 use crate::{
     data::PASSED,
+    mcp::transport::MESSAGE_MAX,
     upstream::{Pieces, Place, tls},
 };
 
@@ -53,6 +55,8 @@ pub(crate) struct HttpPlace {
     /// Path and query.
     target: Uri,
     headers: HeaderMap,
+    /// The largest message that is taken from the server.
+    answer_max: Cell<usize>,
 }
 
 /// Why a server of the config cannot be used.
@@ -108,7 +112,18 @@ impl HttpPlace {
             place: Place { host, port, allow_private: file.allow_private, tls },
             target,
             headers,
+            answer_max: Cell::new(MESSAGE_MAX),
         })
+    }
+
+    /// The largest message that is taken from the server.
+    pub(crate) fn answer_max(&self) -> usize {
+        self.answer_max.get()
+    }
+
+    /// Takes over a changed limit; what is being read keeps the old one.
+    pub(crate) fn set_answer_max(&self, max: usize) {
+        self.answer_max.set(max);
     }
 
     /// Path and query of the configured url.

@@ -1,8 +1,8 @@
 //! Reading what a server sends: whole bodies, streams of events, and the messages in them.
 //!
 //! Rules kept here:
-//! - Everything is bounded by [`MESSAGE_MAX`]; an announced length is believed before anything is
-//!   read.
+//! - Everything is bounded by a limit on messages (`limits.mcp_answer`); an announced length is
+//!   believed before anything is read.
 //! - Of an event only `data`, `id` and `retry` matter; an event of another name than the one asked
 //!   for (mostly `message`) is none of ours, one without data only brings an id.
 //! - Of a message only its id is looked at, to know the answer to a request. A batch, which one
@@ -20,13 +20,10 @@ use tidegate_wire::{
 };
 
 use super::failure;
-use crate::{
-    mcp::transport::{Failure, MESSAGE_MAX},
-    upstream::Arriving,
-};
+use crate::{mcp::transport::Failure, upstream::Arriving};
 
 /// What an event may have around its data: field names, an id, line ends.
-const EVENT_MAX: usize = MESSAGE_MAX + 64 * 1024;
+const EVENT_FRAME: usize = 64 * 1024;
 /// The name of an event that says none.
 const MESSAGE: &[u8] = b"message";
 /// The longest id of an event that is sent back; a header cannot be much longer.
@@ -63,6 +60,8 @@ pub(crate) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Fail
 pub(crate) struct EventStream {
     body: Arriving,
     splitter: Splitter,
+    /// The largest message.
+    max: usize,
     pub(crate) resume: Resume,
     /// How many events have come, those without a message too.
     pub(crate) events: u64,
@@ -78,9 +77,11 @@ pub(crate) struct Resume {
 }
 
 impl EventStream {
-    /// The stream in a body; `resume` is what earlier parts of it said.
-    pub(crate) fn new(body: Arriving, resume: Resume) -> Self {
-        Self { body, splitter: Splitter::new(EVENT_MAX), resume, events: 0 }
+    /// The stream in a body, with messages of at most `max` bytes; `resume` is what earlier parts
+    /// of it said.
+    pub(crate) fn new(body: Arriving, resume: Resume, max: usize) -> Self {
+        let splitter = Splitter::new(max.saturating_add(EVENT_FRAME));
+        Self { body, splitter, max, resume, events: 0 }
     }
 
     /// The next message, or the end.
@@ -94,8 +95,10 @@ impl EventStream {
             while let Some(frame) = self.splitter.next().map_err(|_| failure::too_large())? {
                 let data = see(&frame, name, &mut self.resume, &mut self.events);
                 self.splitter.take_run();
-                if data.is_some() {
-                    return Ok(data);
+                match data {
+                    Some(data) if data.len() > self.max => return Err(failure::too_large()),
+                    Some(_) => return Ok(data),
+                    None => {}
                 }
             }
             match self.body.frame().await {

@@ -1,27 +1,33 @@
 //! A link in a group of equivalent servers: one leg of a tour, which the core has admitted already.
 //!
 //! The permit is taken before it is known at whose server the call waits in line, because the core
-//! chooses the server. The wait ends with the call's own time.
+//! chooses the server. The wait is no part of the call's own time; one that was in vain gives the
+//! permit back, and the tour goes on.
 
 use std::time::Duration;
 
-use tidegate_mcp::{
-    call::{Call, Code, Do, End},
-    cause::Cause,
-};
-use tokio::time::{Instant, timeout_at};
+use tidegate_core::time::Millis;
+use tidegate_mcp::call::{Call, Code, Do, End};
+use tokio::time::Instant;
 
 use super::{Ask, Carried, Link, outcome_of};
 
 impl Link {
-    /// One attempt of a call.
-    pub(in crate::mcp) async fn attempt(&self, mut call: Call, ask: &Ask) -> Carried {
-        let left = call.deadline().since(self.ground.now());
+    /// One attempt of a call, and how long it waited for its turn, at most `patience`.
+    pub(in crate::mcp) async fn attempt(
+        &self,
+        mut call: Call,
+        ask: &Ask,
+        patience: Millis,
+    ) -> (Carried, Millis) {
+        let asked_at = self.ground.now();
+        let turn = self.turn(patience).await;
+        let now = self.ground.now();
+        let waited = now.since(asked_at);
+        call.waited(waited);
+        let left = call.deadline().since(now);
         let until = Instant::now() + Duration::from_millis(left.0);
-        let Ok(Ok(_turn)) = timeout_at(until, self.server.turns.acquire()).await else {
-            return Carried::Known(self.unavailable(Cause::Busy));
-        };
-        let next = self.go(&mut call);
+        let next = if turn.is_some() { self.go(&mut call) } else { call.no_turn(now) };
         let carried = self.carry(call, next, ask, until).await;
         let outcome = match &carried {
             Carried::Ended(_, _, Some(reply)) => outcome_of(reply),
@@ -29,7 +35,7 @@ impl Link {
             Carried::Ended(..) => Code::BackendUnavailable.word(),
         };
         self.ground.gateway().metrics.mcp_call(&self.server.name, outcome);
-        carried
+        (carried, waited)
     }
 
     /// Sees to it that the connection is there.

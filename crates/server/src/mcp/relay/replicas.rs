@@ -58,7 +58,9 @@ pub(super) async fn ask(client: &Rc<Client>, group: &Group, what: Relayed, ask: 
             return answered;
         }
         bridge::prepare(client, &link, &ask).await;
-        match link.attempt(call, &ask).await {
+        let (carried, waited) = link.attempt(call, &ask, tour.patience()).await;
+        tour.waited(waited);
+        match carried {
             Carried::Known(known) => return named(group, Answered::Unavailable(known)),
             Carried::Ended(call, end, reply) => {
                 answer = reply.map(|reply| (link, reply)).or(answer);

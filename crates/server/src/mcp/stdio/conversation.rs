@@ -37,7 +37,7 @@ use super::oversize::answered_call;
 use super::throttle::Throttle;
 use super::{Shared, StdioSettings, environment, stderr};
 use crate::child::word::{End, WORD_MAX, Word};
-use crate::mcp::transport::{Event, Failure, MESSAGE_MAX};
+use crate::mcp::transport::{Event, Failure};
 
 /// How long a warden may take to start a program: an overloaded machine needs seconds.
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -247,10 +247,11 @@ fn as_line(message: &[u8]) -> BytesMut {
 
 /// Reads messages until the output ends.
 async fn read(mut output: ChildStdout, events: &mpsc::Sender<Event>, shared: &Shared) {
-    let mut lines = Lines::up_to(MESSAGE_MAX);
+    let mut lines = Lines::up_to(shared.answer_max.get());
     let mut dropped = Dropped { shared, throttle: Throttle::new(DROPPED_PER_SECOND), count: 0 };
     loop {
         let is_over = matches!(output.read_buf(lines.space()).await, Ok(0) | Err(_));
+        lines.set_limit(shared.answer_max.get());
         while let Some(line) = lines.next() {
             pass_on(line, events, &mut dropped).await;
         }
@@ -275,7 +276,7 @@ async fn pass_on(line: Line, events: &mpsc::Sender<Event>, dropped: &mut Dropped
             let Some(call) = call else { return };
             let failure = Failure {
                 delivery: Delivery::Maybe,
-                ..Failure::of(Cause::TooLarge, OutcomeKind::ServerError)
+                ..Failure::of(Cause::TooLarge, OutcomeKind::ClientFault)
             };
             Event::Unanswered { call, failure }
         }
@@ -310,7 +311,8 @@ impl Dropped<'_> {
     fn too_long(&mut self, bytes: u64, call: Option<u64>) {
         self.count = self.count.saturating_add(1);
         if self.throttle.admits(Instant::now()) {
-            let (server, dropped, limit) = (&*self.shared.name, self.count, MESSAGE_MAX);
+            let (server, dropped) = (&*self.shared.name, self.count);
+            let limit = self.shared.answer_max.get();
             let is_answer = call.is_some();
             tracing::warn!(server, dropped, bytes, limit, is_answer, "a message was too long");
         }

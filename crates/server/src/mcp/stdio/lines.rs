@@ -60,6 +60,11 @@ impl Lines {
         Self { limit, buffer: BytesMut::new(), looked: 0, passed: None }
     }
 
+    /// Takes over a changed limit.
+    pub(in crate::mcp) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Where the next chunk goes.
     pub(in crate::mcp) fn space(&mut self) -> &mut BytesMut {
         self.buffer.reserve(CHUNK);

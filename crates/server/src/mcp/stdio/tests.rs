@@ -58,6 +58,7 @@ fn settings(command: &[&str]) -> StdioSettings {
         command: command.iter().map(|&it| it.to_owned()).collect(),
         env: vec![("TOKEN".to_owned(), secret("hunter2!"))],
         warden: warden.collect(),
+        answer_max: std::rc::Rc::new(std::cell::Cell::new(MESSAGE_MAX)),
     }
 }
 

@@ -358,6 +358,7 @@ fn failed(server: Arc<str>, it: &Unavailable, took: Millis) -> CallTrace {
     let error = match it.code {
         Code::BackendUnavailable => ErrorWord::BackendUnavailable,
         Code::ResultUnknown => ErrorWord::ResultUnknown,
+        Code::Busy => ErrorWord::Busy,
     };
     CallTrace {
         error: Some(error),

@@ -83,7 +83,7 @@ fn an_answer_to_another_request_is_told_and_is_none_to_ours() {
 
 #[test]
 fn an_answer_over_the_limit_is_not_read() {
-    let (cause, delivery, outcome) = (Cause::TooLarge, Delivery::Maybe, OutcomeKind::Transport);
+    let (cause, delivery, outcome) = (Cause::TooLarge, Delivery::Maybe, OutcomeKind::ClientFault);
     let announced = || Reply::Answer {
         status: 200,
         headers: vec![

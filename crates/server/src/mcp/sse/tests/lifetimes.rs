@@ -86,7 +86,7 @@ fn a_message_over_the_limit_ends_the_conversation() {
         let mut talk = Talk::with(&server).await;
         assert_eq!(talk.message().await, note(1));
         let failure = talk.closed().await;
-        assert_eq!((failure.cause, failure.delivery), (Cause::TooLarge, Delivery::Maybe));
+        assert_eq!((failure.cause, failure.delivery), (Cause::ConnectionBroken, Delivery::Maybe));
         server.until(|server| server.open.get() == 0).await;
     });
 }

@@ -97,7 +97,7 @@ fn what_is_no_such_stream_opens_nothing() {
         let pieces = (0..20).map(|_| Piece::Say(format!("data: {}\n", " ".repeat(1 << 20))));
         Reply::events(pieces.chain([Piece::Hang]).collect())
     };
-    check(endless, Cause::TooLarge, OutcomeKind::Transport);
+    check(endless, Cause::TooLarge, OutcomeKind::ClientFault);
 }
 
 #[test]
