@@ -2,7 +2,7 @@
 //!
 //! It joins what can stand against it: its own breaker, its endpoint's breaker (shared with the
 //! provider's other targets), a window per key, exclusions of its keys (shared likewise) and of
-//! itself. An MCP server is a backend without endpoint and with one nameless key.
+//! itself, and of the target with one of its keys. An MCP server is a backend without endpoint and with one nameless key.
 //!
 //! Rules kept here:
 //! - A target is *available* when its own breaker and its endpoint's each let an attempt pass; an
@@ -73,19 +73,27 @@ pub(crate) struct TargetKey {
     pub(crate) key: Arc<Key>,
     /// The key's own, one step nearer: every choice reads it.
     pub(crate) exclusion: Arc<Mark>,
+    /// The exclusion of this (target, key) alone: the key may be good for other models.
+    pub(crate) refusal: Arc<Mark>,
     /// A window belongs to a (target, key).
     pub(crate) window: Arc<Mark>,
 }
 
 impl TargetKey {
     pub(crate) fn is_free(&self, now: Now) -> bool {
-        self.exclusion.standing(now).is_none() && self.window.standing(now).is_none()
+        self.excluded(now).is_none() && self.window.standing(now).is_none()
+    }
+
+    /// The exclusion of the key, everywhere or at this target: the one that ends last.
+    pub(crate) fn excluded(&self, now: Now) -> Option<Standing> {
+        let (everywhere, here) = (self.exclusion.standing(now), self.refusal.standing(now));
+        everywhere.into_iter().chain(here).max_by_key(|standing| standing.until)
     }
 
     /// When nothing stands against it any more.
     pub(crate) fn free_from(&self, now: Now) -> Now {
         let until = |mark: Option<Standing>| mark.map_or(now, |standing| standing.until);
-        until(self.exclusion.standing(now)).max(until(self.window.standing(now)))
+        until(self.excluded(now)).max(until(self.window.standing(now)))
     }
 }
 
@@ -206,7 +214,7 @@ impl Backend {
     pub(crate) fn read(&self, now: Now) -> Reading {
         let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);
         for key in &self.keys {
-            let is_excluded = key.exclusion.standing(now).is_some();
+            let is_excluded = key.excluded(now).is_some();
             let is_in_window = key.window.standing(now).is_some();
             all_excluded &= is_excluded;
             all_in_window &= is_in_window;

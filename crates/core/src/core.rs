@@ -12,10 +12,10 @@ use crate::{
     breaker::{BreakerChange, State},
     draw::mix,
     explain::{self, Explanation, Obstacle},
-    mark::{Mark, MarkReason},
+    mark::MarkReason,
     pins::{Pin, Pins},
     plan::{Ask, Plan},
-    probe::Contact,
+    probe::{Contact, ProbeOutcome},
     route::Route,
     settings::{BackendSettings, KeySettings, Settings},
     snapshot::{BackendSnapshot, EndpointSnapshot, KeySnapshot, Snapshot},
@@ -130,18 +130,19 @@ impl Core {
     }
 
     /// A probe of a provider's endpoint ended. With `heals`, its result goes to the breakers of
-    /// the provider's targets too. Whether there is such an endpoint.
+    /// the provider's targets too, as far as it says something about them. Whether there is such
+    /// an endpoint.
     pub fn endpoint_probed(
         &self,
         now: Now,
         id: &str,
-        passed: bool,
+        outcome: ProbeOutcome,
         heals: bool,
         notes: &mut Notes,
     ) -> bool {
         let Some(endpoint) = self.endpoints.iter().find(|it| &*it.id == id) else { return false };
-        endpoint.probed(now, passed, notes);
-        if heals {
+        endpoint.probed(now, outcome.is_reached(), notes);
+        if let Some(passed) = outcome.target_passed().filter(|_| heals) {
             for backend in &self.backends {
                 if backend.endpoint.as_ref().is_some_and(|it| Arc::ptr_eq(it, endpoint)) {
                     backend.probed(now, passed, notes);
@@ -215,6 +216,8 @@ impl Core {
             key.window.clear(now);
             let healed = key.exclusion.clear(now).map(|it| Change::Healed { reason: it.reason });
             notes.tell(now, &key.key.id, Scope::Key, healed);
+            let healed = key.refusal.clear(now).map(|it| Change::Healed { reason: it.reason });
+            notes.tell(now, &backend.id, Scope::Backend, healed);
         }
         true
     }
@@ -341,15 +344,14 @@ impl Core {
         let old = self
             .backend(&settings.id)
             .filter(|old| old.identity == settings.identity && shares_key(old));
-        let window_of = |key: &Key| {
-            let old =
-                old.and_then(|old| old.keys.iter().find(|it| it.key.identity == key.identity));
-            old.map_or_else(|| Arc::new(Mark::default()), |old| Arc::clone(&old.window))
+        let same_key = |key: &Key| {
+            old.and_then(|old| old.keys.iter().find(|it| it.key.identity == key.identity))
         };
         let keys = keys
             .iter()
             .map(|key| TargetKey {
-                window: window_of(key),
+                window: same_key(key).map(|old| Arc::clone(&old.window)).unwrap_or_default(),
+                refusal: same_key(key).map(|old| Arc::clone(&old.refusal)).unwrap_or_default(),
                 exclusion: Arc::clone(&key.exclusion),
                 key: Arc::clone(key),
             })

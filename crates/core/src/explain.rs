@@ -169,7 +169,7 @@ pub(crate) fn health_obstacles(backend: &Backend, now: Now) -> Vec<Obstacle> {
     }
     obstacles.extend(backend.health.exclusion.standing(now).map(Obstacle::Exclusion));
     for key in &backend.keys {
-        obstacles.extend(key.exclusion.standing(now).map(Obstacle::Exclusion));
+        obstacles.extend(key.excluded(now).map(Obstacle::Exclusion));
         obstacles.extend(key.window.standing(now).map(Obstacle::Window));
     }
     obstacles

@@ -2,7 +2,8 @@
 //!
 //! A window and an exclusion are the same thing at different places: a moment of re-entry and a
 //! reason. Both live in one atomic word each, `until` in the upper bits and the reason in the
-//! lowest byte, so that "a later one never shortens an earlier one" is one `fetch_max`.
+//! lowest byte, so that "a later one never shortens an earlier one" is one `fetch_max`. Clearing
+//! takes away the mark that was read and no other: one that is set at the same time stays.
 
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +81,10 @@ impl Mark {
 
     /// The mark, if it still stands at `now`.
     pub(crate) fn standing(&self, now: Now) -> Option<Standing> {
-        let word = self.0.load(Ordering::Relaxed);
+        Self::decode(self.0.load(Ordering::Relaxed), now)
+    }
+
+    fn decode(word: u64, now: Now) -> Option<Standing> {
         let until = word >> REASON_BITS;
         let until = if until == UNTIL_MAX { Now::NEVER } else { Now(until) };
         if now.reached(until) {
@@ -93,12 +97,12 @@ impl Mark {
     /// Takes the mark away; what stood there at `now`.
     pub(crate) fn clear(&self, now: Now) -> Option<Standing> {
         // The load spares healthy backends a write to a shared cache line on every success.
-        if self.0.load(Ordering::Relaxed) == 0 {
+        let word = self.0.load(Ordering::Relaxed);
+        if word == 0 {
             return None;
         }
-        let standing = self.standing(now);
-        self.0.store(0, Ordering::Relaxed);
-        standing
+        let cleared = self.0.compare_exchange(word, 0, Ordering::Relaxed, Ordering::Relaxed);
+        cleared.ok().and_then(|word| Self::decode(word, now))
     }
 }
 

@@ -91,7 +91,7 @@ pub enum Mark {
     WindowIfTold,
     /// The key is excluded for `exhausted_window`.
     KeyExhausted,
-    /// The key is excluded for `auth_window`.
+    /// For `auth_window` the key is excluded, or after a 403 only this (target, key).
     KeyRejected,
     /// The target is excluded for `model_gone_window`.
     ModelGone,

@@ -6,7 +6,8 @@
 //! - A tick is skipped while a probe is under way, when traffic succeeded within the interval, and
 //!   when nobody has used the backend for a while. It is never caught up on.
 //!
-//! What a probe's result means is the breaker's business; probing goes on while it is open.
+//! Probing goes on while a breaker is open. What a result does to a breaker is the breaker's
+//! business; [`ProbeOutcome`] says which breakers hear of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,35 @@ impl Default for ProbeSettings {
             timeout: Millis::seconds(3),
             heals: false,
             pause_after: Millis::minutes(60),
+        }
+    }
+}
+
+/// How a probe of a provider's endpoint ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeOutcome {
+    /// An HTTP answer with this status.
+    Answered(u16),
+    /// No answer in time: no connection, a broken one, or silence.
+    Unanswered,
+}
+
+impl ProbeOutcome {
+    /// Whether the endpoint can be reached: any HTTP answer says so.
+    #[must_use]
+    pub const fn is_reached(self) -> bool {
+        matches!(self, Self::Answered(_))
+    }
+
+    /// What a healing probe says about the provider's targets: only a 2xx is good news, and any
+    /// other answer says nothing, since a provider may not have the probed path.
+    #[must_use]
+    pub const fn target_passed(self) -> Option<bool> {
+        match self {
+            Self::Answered(200..=299) => Some(true),
+            Self::Answered(_) => None,
+            Self::Unanswered => Some(false),
         }
     }
 }

@@ -126,6 +126,11 @@ impl Permit {
                 let mark = &*key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::Exhausted, windows.exhausted)
             }
+            // A 403 may be about the model: the key's other targets are not touched.
+            Mark::KeyRejected if outcome.status == Some(403) => {
+                let mark = &*key.refusal;
+                (mark, &backend.id, Scope::Backend, MarkReason::AuthRejected, windows.auth)
+            }
             Mark::KeyRejected => {
                 let mark = &*key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, windows.auth)
@@ -138,23 +143,25 @@ impl Permit {
         let until = now.after(span);
         // A window of no length stands at no moment: there is nothing to tell.
         if until > now && mark.extend(until, reason) {
-            let is_window = matches!(reason, MarkReason::RateLimited | MarkReason::RetryAfter);
-            let key = is_window.then(|| Arc::clone(&key.key.id));
+            let is_of_pair = scope == Scope::Backend && reason != MarkReason::ModelGone;
+            let key = is_of_pair.then(|| Arc::clone(&key.key.id));
             let change = Change::Marked { key, until, reason, status: outcome.status };
             notes.tell(now, owner, scope, Some(change));
         }
     }
 
-    /// A success heals the exclusion of its key and of its target; a window it leaves.
+    /// A success heals the exclusions of its key, of its target and of the two together; a window
+    /// it leaves.
     fn heal(&self, now: Now, notes: &mut Notes) {
-        let key = &self.backend.keys[self.key].key;
-        if let Some(standing) = key.exclusion.clear(now) {
-            let change = Change::Healed { reason: standing.reason };
-            notes.tell(now, &key.id, Scope::Key, Some(change));
-        }
-        if let Some(standing) = self.backend.health.exclusion.clear(now) {
-            let change = Change::Healed { reason: standing.reason };
-            notes.tell(now, &self.backend.id, Scope::Backend, Some(change));
+        let backend = &self.backend;
+        let key = &backend.keys[self.key];
+        for (mark, owner, scope) in [
+            (&*key.exclusion, &key.key.id, Scope::Key),
+            (&*key.refusal, &backend.id, Scope::Backend),
+            (&backend.health.exclusion, &backend.id, Scope::Backend),
+        ] {
+            let healed = mark.clear(now).map(|it| Change::Healed { reason: it.reason });
+            notes.tell(now, owner, scope, healed);
         }
     }
 }

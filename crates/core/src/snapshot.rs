@@ -152,8 +152,7 @@ impl BackendSnapshot {
 /// The exclusion of the target as a whole: its own, else its keys' if all are excluded.
 fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
     let own = backend.health.exclusion.standing(now);
-    let keys: Option<Vec<Standing>> =
-        backend.keys.iter().map(|key| key.exclusion.standing(now)).collect();
+    let keys: Option<Vec<Standing>> = backend.keys.iter().map(|key| key.excluded(now)).collect();
     let first_back = keys.and_then(|keys| keys.into_iter().min_by_key(|standing| standing.until));
     own.into_iter().chain(first_back).max_by_key(|standing| standing.until)
 }
@@ -161,7 +160,7 @@ fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
 /// The window that ends first: the target is inside one while all of its usable keys are, or, if
 /// none is usable, all of them.
 fn window(backend: &Backend, now: Now) -> Option<Standing> {
-    let is_usable = |key: &&TargetKey| key.exclusion.standing(now).is_none();
+    let is_usable = |key: &&TargetKey| key.excluded(now).is_none();
     let is_any_usable = backend.keys.iter().any(|key| is_usable(&key));
     let keys = backend.keys.iter().filter(|key| !is_any_usable || is_usable(key));
     keys.filter_map(|key| key.window.standing(now)).min_by_key(|standing| standing.until)

@@ -54,7 +54,7 @@ pub enum Change {
     },
     /// It is not used before a time.
     Marked {
-        /// The key a window belongs to; `None` for an exclusion.
+        /// The key, where it is about a target together with one of its keys.
         key: Option<Arc<str>>,
         /// When it may be used again.
         until: Now,

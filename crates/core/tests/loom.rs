@@ -12,16 +12,17 @@ use std::sync::Arc;
 use tidegate_core::{
     breaker::State,
     core::Core,
+    mark::MarkReason,
     outcome::Outcome,
     permit::Permit,
     plan::{Ask, Plan, Step},
-    read::Read,
+    read::{Rank, Read},
     settings::{
         Abilities, BackendSettings, BudgetSettings, HealthSettings, MemberSettings, RouteSettings,
         Settings, Standing,
     },
     time::{Millis, Now},
-    transition::Notes,
+    transition::{Change, Notes},
 };
 
 const OPEN_MS: u64 = 1_000;
@@ -191,4 +192,25 @@ fn a_drop_that_races_with_a_report_elsewhere_gives_its_slot_back() {
             assert_eq!(free_slots(&core, Now(2 * OPEN_MS)), 2);
         });
     }
+}
+
+#[test]
+fn an_exclusion_set_while_another_is_healed_is_not_lost() {
+    every_interleaving(|| {
+        let core = one_backend(1);
+        report(take(&core, Now::ZERO).0, Now::ZERO, 401);
+        let (good, bad) = (take(&core, Now::ZERO).0, take(&core, Now::ZERO).0);
+        let healing = loom::thread::spawn(move || {
+            let (mut plan, permit) = good;
+            let mut notes = Notes::default();
+            plan.report(Now(1), permit, &Outcome::answered(200), &mut notes);
+            notes.transitions
+        });
+        report(bad, Now(1), 402);
+        let told = healing.join().expect("no panic");
+        let reason = MarkReason::Exhausted;
+        let was_healed = told.iter().any(|it| it.change == Change::Healed { reason });
+        let is_excluded = core.snapshot(Now(1)).backends[0].rank.0 & Rank::EXCLUDED != 0;
+        assert!(was_healed || is_excluded, "{told:?}");
+    });
 }

@@ -28,7 +28,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::time::{Millis, Now};
+use tidegate_core::{
+    probe::ProbeOutcome,
+    time::{Millis, Now},
+};
 use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -134,14 +137,14 @@ fn hear(worker: &Worker, now: Now, schedule: &mut Schedule, ended: Result<(Id, H
 /// Hands a probe's result to the core and counts it.
 pub(crate) fn learn(worker: &Worker, now: Now, target: &Target, heard: Heard) {
     let provider = &target.provider;
-    let result = match heard {
-        Heard::Answer => ProbeResult::Passed,
-        Heard::Nothing => ProbeResult::Failed,
+    let (result, outcome) = match heard {
+        Heard::Answer(status) => (ProbeResult::Passed, ProbeOutcome::Answered(status.as_u16())),
+        Heard::Nothing => (ProbeResult::Failed, ProbeOutcome::Unanswered),
         // It never got as far as the provider.
         Heard::OwnShortage => return,
     };
     worker.gateway.metrics.probed(&provider.name, result);
     let live = worker.gateway.live.load();
-    let (passed, heals) = (result == ProbeResult::Passed, provider.probe.heals);
-    worker.with_notes(|notes| live.core.endpoint_probed(now, &provider.name, passed, heals, notes));
+    let (name, heals) = (&provider.name, provider.probe.heals);
+    worker.with_notes(|notes| live.core.endpoint_probed(now, name, outcome, heals, notes));
 }

@@ -35,6 +35,7 @@ use tidegate_core::{
     core::Core,
     outcome::{Charge, OutcomeKind},
     plan::Plan,
+    probe::ProbeOutcome,
     settings::{BudgetSettings, Settings, Tactic},
     time::Now,
     transition::{Change, Scope, Transition},
@@ -69,8 +70,8 @@ pub struct Ticket {
 /// How a probe ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// An answer came in time.
-    pub passed: bool,
+    /// What came of it.
+    pub outcome: ProbeOutcome,
     /// The result counts for the provider's targets too.
     pub heals: bool,
 }
@@ -214,7 +215,7 @@ impl Auditor {
     /// A probe of an endpoint ended, `heals` if it counts for the backends behind it too.
     pub fn on_probe(&mut self, endpoint: usize, probed: Probed, transitions: &[Transition]) {
         let place = self.backends + endpoint;
-        if !probed.passed && probed.heals {
+        if probed.outcome == ProbeOutcome::Unanswered && probed.heals {
             // A failing probe sets the count of passed trials back without a transition.
             for backend in 0..self.backends {
                 if self.endpoints[backend] == Some(place) {

@@ -11,6 +11,7 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Ask, Plan, Step},
+    probe::ProbeOutcome,
     settings::{
         Abilities, BackendSettings, EndpointSettings, HealthSettings, KeySettings, MemberSettings,
         RouteSettings, Settings, Standing,
@@ -298,6 +299,11 @@ pub(crate) fn come_back(status: u16, ms: u64) -> Outcome {
 /// An ending without an HTTP answer.
 pub(crate) fn ended(kind: OutcomeKind) -> Outcome {
     Outcome::unanswered(kind)
+}
+
+/// A probe that got a 200, or no answer.
+pub(crate) fn probed(passed: bool) -> ProbeOutcome {
+    if passed { ProbeOutcome::Answered(200) } else { ProbeOutcome::Unanswered }
 }
 
 pub(crate) fn refused() -> Outcome {

@@ -166,6 +166,44 @@ fn an_exclusion_is_the_key_s_and_a_window_the_target_s() {
 }
 
 #[test]
+fn a_403_excludes_the_key_at_this_target_only() {
+    let mut bed = Bed::of(&["a", "b"]).keys("k0", "a b");
+    bed.hit("a", status(403));
+    let snap = bed.snap("a");
+    assert_eq!((snap.healthy, snap.rank), (false, Rank(Rank::EXCLUDED)));
+    assert_eq!(snap.reason, Some(Reason::Mark(MarkReason::AuthRejected)));
+    assert_eq!(snap.deadline, Some(Now(30_000)));
+    assert!(bed.snap("b").healthy, "it may be about the model");
+    bed.hit("b", ok());
+    assert!(!bed.snap("a").healthy, "the key's success elsewhere does not heal it");
+    bed.hit("a", ok());
+    assert!(bed.snap("a").healthy, "a success here does");
+}
+
+#[test]
+fn a_401_excludes_the_key_everywhere_and_a_403_beside_it_stays() {
+    let mut bed = Bed::of(&["a", "b"]).keys("k0", "a b");
+    let (first, second) = (bed.take("a"), bed.take("a"));
+    bed.report(first, status(401));
+    bed.report(second, status(403));
+    assert!(!bed.snap("b").healthy);
+    bed.hit("b", ok());
+    assert!(bed.snap("b").healthy);
+    assert!(!bed.snap("a").healthy, "the 403 is about this target");
+    bed.reload(|_| ());
+    assert!(!bed.snap("a").healthy, "and outlives a reload");
+    bed.core.reset(bed.now, "a", &mut bed.notes);
+    assert!(bed.snap("a").healthy);
+}
+
+#[test]
+fn after_a_403_the_next_key_of_the_target_is_tried() {
+    let mut bed = pool();
+    let told = bed.request(|target| if target == "a#1" { ok() } else { status(403) });
+    assert_eq!(told.visited, ["a#0", "a#1"]);
+}
+
+#[test]
 fn key_trouble_never_opens_a_breaker() {
     let mut bed = pool();
     for _ in 0..50 {

@@ -6,7 +6,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use crate::bed::{Bed, ok, refused, status};
+use crate::bed::{Bed, ok, probed, refused, status};
 
 fn plain(health: &mut HealthSettings) {
     health.failure_threshold = 2;
@@ -21,7 +21,7 @@ fn cache() -> Bed {
 }
 
 fn probe(bed: &mut Bed, passed: bool) {
-    bed.core.endpoint_probed(bed.now, "host", passed, true, &mut bed.notes);
+    bed.core.endpoint_probed(bed.now, "host", probed(passed), true, &mut bed.notes);
 }
 
 #[test]

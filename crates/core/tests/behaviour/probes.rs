@@ -2,18 +2,19 @@
 
 use tidegate_core::{
     breaker::State,
+    probe::ProbeOutcome,
     snapshot::Reason,
     time::{Millis, Now},
 };
 
-use crate::bed::{Bed, ok, refused, status};
+use crate::bed::{Bed, ok, probed, refused, status};
 
 fn probe(bed: &mut Bed, id: &str, passed: bool) {
     assert!(bed.core.server_probed(bed.now, id, passed, &mut bed.notes), "{id} is listed");
 }
 
 fn probe_endpoint(bed: &mut Bed, passed: bool, heals: bool) {
-    assert!(bed.core.endpoint_probed(bed.now, "host", passed, heals, &mut bed.notes));
+    assert!(bed.core.endpoint_probed(bed.now, "host", probed(passed), heals, &mut bed.notes));
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_probe_sets_the_last_check() {
 fn probing_what_is_not_there_says_so() {
     let mut bed = Bed::of(&["a"]);
     assert!(!bed.core.server_probed(bed.now, "nobody", true, &mut bed.notes));
-    assert!(!bed.core.endpoint_probed(bed.now, "nobody", true, true, &mut bed.notes));
+    assert!(!bed.core.endpoint_probed(bed.now, "nobody", probed(true), true, &mut bed.notes));
 }
 
 #[test]
@@ -203,4 +204,32 @@ fn a_target_whose_host_no_probe_reaches_tells_the_hosts_error() {
         probe_endpoint(&mut bed, true, false);
     }
     assert_eq!(bed.snap("a").last_error, None);
+}
+
+#[test]
+fn a_healing_probe_closes_targets_only_with_a_2xx() {
+    for (code, expected) in [(200, State::Closed), (204, State::Closed), (503, State::Open)] {
+        let mut bed = Bed::of(&["a"]).endpoint("host", "a").health(|it| it.recovery_threshold = 1);
+        bed.trip("a");
+        let outcome = ProbeOutcome::Answered(code);
+        bed.core.endpoint_probed(bed.now, "host", outcome, true, &mut bed.notes);
+        assert_eq!(bed.state("a"), expected, "{code}");
+    }
+}
+
+#[test]
+fn any_other_answer_to_a_healing_probe_says_nothing_about_targets() {
+    for code in [301, 401, 404, 429, 500, 503] {
+        let mut bed = Bed::of(&["a"]).endpoint("host", "a");
+        bed.hit("a", status(500));
+        bed.hit("a", status(500));
+        let before = bed.snap("a");
+        bed.wait(5);
+        for _ in 0..9 {
+            let outcome = ProbeOutcome::Answered(code);
+            bed.core.endpoint_probed(bed.now, "host", outcome, true, &mut bed.notes);
+        }
+        assert_eq!(bed.snap("a"), before, "{code}");
+        assert_eq!(bed.endpoint_snap("host").last_error, None, "it was reached: {code}");
+    }
 }

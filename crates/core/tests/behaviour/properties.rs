@@ -14,7 +14,7 @@ use tidegate_core::{
     transition::Notes,
 };
 
-use crate::bed::{Bed, backend, of_kind};
+use crate::bed::{Bed, backend, of_kind, probed};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub(crate) fn act(bed: &mut Bed, deed: &Deed) -> Vec<String> {
     match deed {
         Deed::Wait(ms) => bed.wait(*ms),
         Deed::Probe { passed, heals } => {
-            bed.core.endpoint_probed(bed.now, "host", *passed, *heals, &mut bed.notes);
+            bed.core.endpoint_probed(bed.now, "host", probed(*passed), *heals, &mut bed.notes);
         }
         Deed::Request { session, endings } => {
             let session = session.map_or_else(String::new, |it| it.to_string());
@@ -176,7 +176,7 @@ proptest! {
             bed.now = Now(now);
             let ask = Ask { session: "s", within: Some(Millis(within)), ..Ask::default() };
             bed.request_as(&ask, |_| outcome);
-            bed.core.endpoint_probed(bed.now, "host", now % 2 == 0, true, &mut bed.notes);
+            bed.core.endpoint_probed(bed.now, "host", probed(now % 2 == 0), true, &mut bed.notes);
             let mut held = bed.begin("main", &ask);
             if let Step::Attempt(mut permit) = bed.next(&mut held) {
                 permit.content(Now(now), Millis(now), &mut bed.notes);

@@ -119,9 +119,13 @@ impl Model {
         match outcome.kind {
             Success => {
                 *excluded = Now::ZERO;
+                it.refusals[key] = Now::ZERO;
                 it.model_gone_until = Now::ZERO;
             }
             Exhausted => *excluded = (*excluded).max(now.after(health.exhausted_window)),
+            AuthRejected if outcome.status == Some(403) => {
+                it.refusals[key] = it.refusals[key].max(now.after(health.auth_window));
+            }
             AuthRejected => *excluded = (*excluded).max(now.after(health.auth_window)),
             ModelGone => {
                 let until = now.after(health.model_gone_window);

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
+    probe::ProbeOutcome,
     settings::{
         Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings, KeySettings,
         MemberSettings, OnAuthError, PinMode, RouteSettings, Settings, Standing, Tactic,
@@ -23,7 +24,7 @@ pub(crate) enum Deed {
     Report { request: usize, outcome: Outcome },
     Drop { request: usize },
     Wait(Millis),
-    ProbeEndpoint { endpoint: usize, passed: bool, heals: bool },
+    ProbeEndpoint { endpoint: usize, outcome: ProbeOutcome, heals: bool },
     ProbeServer { backend: usize, passed: bool },
     SwitchOff { backend: usize, is_off: bool },
     Reload { backend: usize, health: Option<HealthSettings> },
@@ -138,7 +139,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         OutcomeKind::ServerError,
         OutcomeKind::Transport,
     ]);
-    let status = prop::option::of(prop::sample::select(vec![200_u16, 302, 401, 429, 500, 503]));
+    let status =
+        prop::option::of(prop::sample::select(vec![200_u16, 302, 401, 403, 429, 500, 503]));
     let retry_after = prop::option::of(prop::sample::select(vec![0, 1_000, 30_000, u64::MAX]));
     (prop_oneof![usual, kind], status, retry_after, any::<bool>()).prop_map(
         |(kind, status, retry_after, is_error)| {
@@ -167,8 +169,11 @@ pub(crate) fn deeds(count: usize) -> impl Strategy<Value = Vec<Deed>> {
         1 => 0..100_000_u64,
         1 => Just(10 * 365 * 86_400_000),
     ];
-    let probe_endpoint = (0..2_usize, any::<bool>(), any::<bool>())
-        .prop_map(|(endpoint, passed, heals)| Deed::ProbeEndpoint { endpoint, passed, heals });
+    let answers = [200, 404, 503].map(ProbeOutcome::Answered).into_iter();
+    let probed =
+        prop::sample::select(answers.chain([ProbeOutcome::Unanswered]).collect::<Vec<_>>());
+    let probe_endpoint = (0..2_usize, probed, any::<bool>())
+        .prop_map(|(endpoint, outcome, heals)| Deed::ProbeEndpoint { endpoint, outcome, heals });
     let probe_server = (0..5_usize, any::<bool>())
         .prop_map(|(backend, passed)| Deed::ProbeServer { backend, passed });
     let switch = (0..5_usize, prop::bool::weighted(0.3))

@@ -5,6 +5,7 @@ use tidegate_core::{
     core::Core,
     permit::Permit,
     plan::{Ask, Plan, Step},
+    probe::ProbeOutcome,
     settings::{HealthSettings, Settings},
     time::Now,
     transition::{Change, Notes},
@@ -77,13 +78,16 @@ impl Pair {
                     self.twins.remove(request).lose(&mut self.model);
                 }
             }
-            Deed::ProbeEndpoint { endpoint, passed, heals } => {
+            Deed::ProbeEndpoint { endpoint, outcome, heals } => {
                 let id = format!("host{endpoint}");
-                self.core.endpoint_probed(now, &id, passed, heals, &mut self.notes);
-                self.model.endpoints[endpoint].probed(now, passed);
+                self.core.endpoint_probed(now, &id, outcome, heals, &mut self.notes);
+                let is_reached = outcome != ProbeOutcome::Unanswered;
+                self.model.endpoints[endpoint].probed(now, is_reached);
+                let is_news = !is_reached || outcome == ProbeOutcome::Answered(200);
                 for backend in 0..count {
-                    if heals && self.settings.backends[backend].endpoint == Some(endpoint) {
-                        self.probe_model(backend, passed);
+                    let is_behind = self.settings.backends[backend].endpoint == Some(endpoint);
+                    if heals && is_news && is_behind {
+                        self.probe_model(backend, is_reached);
                     }
                 }
             }

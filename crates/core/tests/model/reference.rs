@@ -24,6 +24,8 @@ pub(crate) struct Backend {
     pub(crate) own: Breaker,
     pub(crate) model_gone_until: Now,
     pub(crate) windows: Vec<Now>,
+    /// Exclusions of this target with one of its keys.
+    pub(crate) refusals: Vec<Now>,
     pub(crate) in_flight: u32,
     pub(crate) last_error_at: Option<Now>,
     pub(crate) last_check: Option<Now>,
@@ -98,6 +100,7 @@ impl Model {
             own: Breaker::new(it.health.clone()),
             model_gone_until: Now::ZERO,
             windows: vec![Now::ZERO; it.keys.len().max(1)],
+            refusals: vec![Now::ZERO; it.keys.len().max(1)],
             in_flight: 0,
             last_error_at: None,
             last_check: None,
@@ -162,8 +165,13 @@ impl Model {
         self.backends[backend].windows.len()
     }
 
+    /// When nothing excludes the key, everywhere or at this target.
+    fn key_back_at(&self, backend: usize, key: usize) -> Now {
+        self.keys[self.key_of(backend, key)].max(self.backends[backend].refusals[key])
+    }
+
     fn is_key_excluded(&self, now: Now, backend: usize, key: usize) -> bool {
-        now < self.keys[self.key_of(backend, key)]
+        now < self.key_back_at(backend, key)
     }
 
     fn has_window(&self, now: Now, backend: usize, key: usize) -> bool {
@@ -193,7 +201,7 @@ impl Model {
     }
 
     pub(crate) fn key_exclusions(&self, backend: usize) -> Vec<Now> {
-        (0..self.key_count(backend)).map(|key| self.keys[self.key_of(backend, key)]).collect()
+        (0..self.key_count(backend)).map(|key| self.key_back_at(backend, key)).collect()
     }
 
     pub(crate) fn endpoint(&self, backend: usize) -> Option<&Breaker> {
@@ -427,7 +435,7 @@ impl Model {
         }
         let back_at = |key: &usize| {
             let window = self.backends[backend].windows[*key];
-            (window.max(self.keys[self.key_of(backend, *key)]).max(now), *key)
+            (window.max(self.key_back_at(backend, *key)).max(now), *key)
         };
         untried.into_iter().min_by_key(back_at).expect("one of its keys is untried")
     }

@@ -150,7 +150,7 @@ async fn probe(worker: &Rc<Worker>, target: &Arc<Target>) -> Option<&'static str
     let heard = tokio::time::timeout(within, asking).await.unwrap_or(Heard::Nothing);
     probe::learn(worker, worker.gateway.now(), target, heard);
     match heard {
-        Heard::Answer => Some("passed"),
+        Heard::Answer(_) => Some("passed"),
         Heard::Nothing => Some("failed"),
         Heard::OwnShortage => None,
     }

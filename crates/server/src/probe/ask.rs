@@ -22,8 +22,8 @@ use crate::{
 /// What a probe found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// An HTTP answer.
-    Answer,
+    /// An HTTP answer with this status.
+    Answer(StatusCode),
     /// No answer: no connection, a broken one, or silence.
     Nothing,
     /// We had no descriptor or port left: says nothing about the provider.
@@ -44,7 +44,7 @@ pub(crate) enum Silence {
 /// Asks a provider; whoever calls limits the time.
 pub(crate) async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
     match status_of(&worker, &target).await {
-        Ok(_) => Heard::Answer,
+        Ok(status) => Heard::Answer(status),
         Err(Silence::Connect(ConnectError::Shortage)) => Heard::OwnShortage,
         Err(_) => Heard::Nothing,
     }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::pending;
 
+use http::StatusCode;
 use tidegate_core::{
     outcome::Outcome,
     plan::{Ask, Step},
@@ -64,7 +65,7 @@ async fn one_that_hangs_or_panics_delays_nothing_and_ends_nothing() {
             match name.as_str() {
                 "hangs" => pending().await,
                 "panics" => panic!("a probe's own fault"),
-                _ => Heard::Answer,
+                _ => Heard::Answer(StatusCode::OK),
             }
         }
     });
@@ -87,7 +88,7 @@ async fn one_that_hangs_or_panics_delays_nothing_and_ends_nothing() {
 async fn phases_differ_so_that_providers_are_not_asked_in_step() {
     let worker = worker(THREE);
     let asked = LocalSet::new()
-        .run_until(asked_over(&worker, 60, |_| std::future::ready(Heard::Answer)))
+        .run_until(asked_over(&worker, 60, |_| std::future::ready(Heard::Answer(StatusCode::OK))))
         .await;
     let all = asked.borrow();
     let later: std::collections::BTreeSet<u64> =
@@ -112,7 +113,7 @@ async fn traffic_within_the_interval_replaces_the_probe() {
             plan.report(now, permit, &Outcome::answered(200), &mut notes);
         }
     };
-    let probes = asked_over(&worker, 100, |_| std::future::ready(Heard::Answer));
+    let probes = asked_over(&worker, 100, |_| std::future::ready(Heard::Answer(StatusCode::OK)));
     let both = async { tokio::join!(probes, traffic).0 };
     let asked = LocalSet::new().run_until(both).await;
     assert_eq!(times(&asked, "busy"), [0], "the first is at start, whatever the traffic");
@@ -136,7 +137,7 @@ async fn a_reload_is_followed_and_what_is_gone_is_called_off() {
         let guard = (name == "hangs").then(|| Dropped(Rc::clone(&dropped)));
         async move {
             let _guard = guard;
-            if _guard.is_some() { pending().await } else { Heard::Answer }
+            if _guard.is_some() { pending().await } else { Heard::Answer(StatusCode::OK) }
         }
     };
     let next = "
@@ -204,7 +205,7 @@ async fn ask_socket(answer: &'static str) -> (Heard, String) {
 #[tokio::test]
 async fn any_http_answer_means_reachable_and_the_key_goes_along() {
     let (heard, sent) = ask_socket("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n").await;
-    assert_eq!(heard, Heard::Answer);
+    assert_eq!(heard, Heard::Answer(StatusCode::INTERNAL_SERVER_ERROR));
     assert!(sent.starts_with("GET /v1/models HTTP/1.1\r\n"), "{sent}");
     let key = format!("authorization: Bearer {}", test_bed::PROVIDER_CANARY);
     assert!(sent.contains(&key), "{sent}");
@@ -230,4 +231,29 @@ async fn three_refused_connections_open_the_endpoint_and_the_line_says_no_addres
     LocalSet::new().run_until(story).await;
     assert!(counted(&worker, "tidegate_backend_state{backend=\"one\",state=\"open\"} 1"));
     assert!(counted(&worker, "tidegate_probes_total{backend=\"one\",result=\"failed\"} 3"));
+}
+
+#[tokio::test]
+async fn a_healing_probe_that_gets_a_503_leaves_the_breaker_of_its_targets_open() {
+    let worker = worker(
+        "providers: {p: {api: fake, probe: {heals: true}}}\nroutes: {r: {tiers: [[p/m]]}}\n",
+    );
+    let live = worker.gateway.live.load_full();
+    let route = live.core.route("r").expect("the only route");
+    let mut notes = Notes::default();
+    for _ in 0..3 {
+        let mut plan = live.core.begin(route, Now(0), &Ask::default());
+        let Step::Attempt(permit) = plan.next(Now(0), 1, &mut notes) else { panic!("an attempt") };
+        plan.report(Now(0), permit, &Outcome::answered(503), &mut notes);
+    }
+    let target = Arc::clone(live.target("p/m").expect("a target"));
+    let state = |word| format!("tidegate_backend_state{{backend=\"p/m\",state=\"{word}\"}} 1");
+    for _ in 0..5 {
+        learn(&worker, Now(1), &target, Heard::Answer(StatusCode::SERVICE_UNAVAILABLE));
+    }
+    assert!(counted(&worker, &state("open")));
+    for _ in 0..3 {
+        learn(&worker, Now(2), &target, Heard::Answer(StatusCode::OK));
+    }
+    assert!(counted(&worker, &state("closed")));
 }

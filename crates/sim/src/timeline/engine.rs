@@ -27,7 +27,7 @@ use tidegate_core::{
     outcome::Outcome,
     permit::Permit,
     plan::Plan,
-    probe::ProbeClock,
+    probe::{ProbeClock, ProbeOutcome},
     route::Route,
     time::{Millis, Now},
     transition::Notes,
@@ -73,7 +73,7 @@ enum Event {
     /// A probe may be due.
     ProbeTick { endpoint: u32 },
     /// A probe ends.
-    ProbeEnd { endpoint: u32, passed: bool },
+    ProbeEnd { endpoint: u32, outcome: ProbeOutcome },
 }
 
 /// A moment, a number, an event: the least comes first.
@@ -247,7 +247,9 @@ impl<'a> Engine<'a> {
             }
             Event::Retry { slot } => self.ask(now, slot),
             Event::ProbeTick { endpoint } => self.probe_tick(now, endpoint as usize),
-            Event::ProbeEnd { endpoint, passed } => self.probe_end(now, endpoint as usize, passed),
+            Event::ProbeEnd { endpoint, outcome } => {
+                self.probe_end(now, endpoint as usize, outcome);
+            }
         }
     }
 

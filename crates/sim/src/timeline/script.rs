@@ -70,13 +70,6 @@ pub(super) enum Act {
     CommentsOnly,
 }
 
-impl Act {
-    /// Whether a probe gets an HTTP answer.
-    pub(super) const fn answers_probes(self) -> bool {
-        !matches!(self, Self::Refuse | Self::Hang)
-    }
-}
-
 impl Script {
     /// A backend that always answers.
     pub(super) fn fine() -> Self {
@@ -85,6 +78,15 @@ impl Script {
 }
 
 impl Phase {
+    /// The status that a probe gets; `None` without an HTTP answer.
+    pub(super) fn answer_to_probe(&self) -> Option<u16> {
+        match self.act {
+            Act::Refuse | Act::Hang => None,
+            Act::Status { status, .. } if self.share >= 1.0 => Some(status),
+            _ => Some(200),
+        }
+    }
+
     /// Answers at this pace.
     pub(super) fn fine(at: Now, pace: Pace) -> Self {
         Self {
