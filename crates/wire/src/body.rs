@@ -3,18 +3,23 @@
 //! Some providers answer 200 and put an error into the body. Counted as a success it would keep a
 //! broken backend in use.
 //!
-//! Rules: an error is an object whose top-level `error` is there (not `null`, `false`, `""` or
-//! empty), or whose top-level `type` or `object` is `"error"`. The same words deeper down are the
-//! model's own. A body without the word costs one search; otherwise the top level is walked up to
-//! the key that decides.
+//! Rules:
+//! - An error is an object whose top-level `error` says something (`null`, `false`, `0`, `""` and
+//!   what is empty say nothing), or whose top-level `type` or `object` is `"error"`. The same words
+//!   deeper down are the model's own. A body without the word costs one search; otherwise the top
+//!   level is walked up to the key that decides.
+//! - A body that is no whole JSON value, or `null`, is no answer at all. Where the dialect answers
+//!   with an object, nothing else is an answer.
 //!
-//! Left to others: which class the error has ([`crate::classify`]).
+//! Left to others: which class the error has ([`crate::classify`]); answers that are not JSON on
+//! purpose, such as audio (the server).
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::json::{Fault, Scanner, is_blank};
+use crate::dialect::Dialect;
+use crate::json::{Fault, Scanner, What, is_blank};
 
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
 
@@ -25,27 +30,30 @@ pub enum BodyKind {
     Answer,
     /// An error.
     Error,
-    /// Not JSON: an HTML page, compressed bytes, nothing at all.
-    NotJson,
+    /// Nothing that was asked for; the phrase says what it is instead.
+    Nothing(&'static str),
 }
 
-/// Looks at a body. Its JSON is not checked beyond what is needed to decide.
+/// Looks at a whole body where JSON was asked for.
 #[must_use]
-pub fn kind(body: &[u8]) -> BodyKind {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    match first {
-        Some(b'{' | b'[') if is_error(body) => BodyKind::Error,
-        Some(b'{' | b'[') => BodyKind::Answer,
-        _ => BodyKind::NotJson,
+pub fn kind(dialect: Dialect, body: &[u8]) -> BodyKind {
+    let text = body.trim_ascii_start();
+    let must_be_object = dialect.answers_with_object();
+    let mut scanner = Scanner::of_answer(body);
+    match (text.first(), scanner.skip_value().and_then(|()| scanner.end())) {
+        (None, _) => BodyKind::Nothing("an empty body"),
+        (Some(b'<'), _) => BodyKind::Nothing("a web page instead of JSON"),
+        (_, Err(Fault { what: What::EndsEarly, .. })) => {
+            BodyKind::Nothing("JSON that ends too early")
+        }
+        (_, Err(_)) => BodyKind::Nothing("a body that is no JSON"),
+        (Some(b'n'), Ok(())) => BodyKind::Nothing("null instead of an answer"),
+        (_, Ok(())) if is_error(body) => BodyKind::Error,
+        (Some(first), Ok(())) if must_be_object && *first != b'{' => {
+            BodyKind::Nothing("JSON that is no object")
+        }
+        (_, Ok(())) => BodyKind::Answer,
     }
-}
-
-/// Whether a body is one JSON value from its first byte to its last: of one that has no told length
-/// only this says that nothing is missing.
-#[must_use]
-pub fn is_whole(body: &[u8]) -> bool {
-    let mut scanner = Scanner::new(body);
-    scanner.skip_value().and_then(|()| scanner.end()).is_ok()
 }
 
 /// Whether the object in `text` is an error. Text that breaks off is judged by what is there.
@@ -54,7 +62,7 @@ pub(crate) fn is_error(text: &[u8]) -> bool {
 }
 
 fn has_error_key(text: &[u8]) -> Result<bool, Fault> {
-    let mut scanner = Scanner::new(text);
+    let mut scanner = Scanner::of_answer(text);
     // Gemini wraps its errors into a list.
     if scanner.peek() == Some(b'[') {
         scanner.enter(b'[')?;
@@ -62,8 +70,8 @@ fn has_error_key(text: &[u8]) -> Result<bool, Fault> {
     let mut walk = scanner.enter(b'{')?;
     while let Some(key) = scanner.next_key(&mut walk)? {
         let value = scanner.rest();
-        if key.is("error") {
-            return Ok(!is_blank(value) && !value.starts_with(b"false"));
+        if key.is("error") && says_something(value) {
+            return Ok(true);
         }
         if (key.is("type") || key.is("object")) && value.starts_with(b"\"error\"") {
             return Ok(true);
@@ -73,12 +81,18 @@ fn has_error_key(text: &[u8]) -> Result<bool, Fault> {
     Ok(false)
 }
 
+/// Whether the value of an `error` key tells of one: some servers write `0` or `false` for none.
+fn says_something(value: &[u8]) -> bool {
+    let is_zero = || Scanner::of_answer(value).number().is_ok_and(|it| it.parse() == Ok(0.0_f64));
+    !is_blank(value) && !value.starts_with(b"false") && !is_zero()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(body: &str, expected: BodyKind) {
-        assert_eq!(kind(body.as_bytes()), expected, "{body}");
+        assert_eq!(kind(Dialect::Json, body.as_bytes()), expected, "{body}");
     }
 
     #[test]
@@ -87,33 +101,46 @@ mod tests {
         check(r#"{"id":"x","error":"no"}"#, BodyKind::Error);
         check(r#"[{"error":{"code":500}}]"#, BodyKind::Error);
         check(r#"{"type":"error","error":{"type":"overloaded_error"}}"#, BodyKind::Error);
-        check(r#"{"object":"error","message":"no"}"#, BodyKind::Error);
-        check(r#"{"error":{"message":"cut o"#, BodyKind::Error);
+        check(r#"{"error":null,"object":"error","message":"no"}"#, BodyKind::Error);
+        check(r#"{"choices":[],"error":1}"#, BodyKind::Error);
     }
 
     #[test]
     fn the_word_alone_is_no_error() {
-        check(r#"{"id":"x","error":null,"output":[]}"#, BodyKind::Answer);
+        for error in ["null", "false", "0", "0.0", "-0", "\"\"", "{}", "[]"] {
+            check(&format!(r#"{{"id":"x","error":{error},"output":[]}}"#), BodyKind::Answer);
+        }
         check(r#"{"choices":[{"error":"x","finish_reason":"error"}]}"#, BodyKind::Answer);
         check(r#"{"choices":[{"message":{"content":"{\"error\":1}"}}]}"#, BodyKind::Answer);
-        check(r#"{"error":{},"id":"error"}"#, BodyKind::Answer);
         check("[]", BodyKind::Answer);
     }
 
     #[test]
-    fn a_body_that_breaks_off_is_not_whole() {
+    fn a_body_that_breaks_off_is_nothing_at_every_place() {
         let body = b"{\"choices\":[{\"message\":{\"content\":\"hello\"}}]}\n";
-        assert!(is_whole(body));
-        for end in 0..body.len() - 2 {
-            assert!(!is_whole(&body[..end]), "{end}");
+        assert_eq!(kind(Dialect::OpenAiChat, body), BodyKind::Answer);
+        for end in 1..body.len() - 2 {
+            let found = kind(Dialect::OpenAiChat, &body[..end]);
+            assert_eq!(found, BodyKind::Nothing("JSON that ends too early"), "{end}");
         }
-        assert!(!is_whole(b"{} {}"));
     }
 
     #[test]
-    fn pages_and_garbage_are_not_json() {
-        check("<html>Bad Gateway</html>", BodyKind::NotJson);
-        check("", BodyKind::NotJson);
-        check("\u{1f}\u{8b}", BodyKind::NotJson);
+    fn what_is_no_json_is_nothing() {
+        for body in ["", " \n", "<html>Bad Gateway</html>", "null", "{} {}", "\u{1f}\u{8b}", "OK"] {
+            let found = kind(Dialect::Json, body.as_bytes());
+            assert!(matches!(found, BodyKind::Nothing(_)), "{body}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn where_an_object_is_answered_with_nothing_else_is_an_answer() {
+        for body in ["[]", "\"text\"", "1", "true"] {
+            let found = kind(Dialect::AnthropicMessages, body.as_bytes());
+            assert_eq!(found, BodyKind::Nothing("JSON that is no object"), "{body}");
+            check(body, BodyKind::Answer);
+        }
+        let error = br#"[{"error":{"code":500}}]"#;
+        assert_eq!(kind(Dialect::OpenAiChat, error), BodyKind::Error);
     }
 }

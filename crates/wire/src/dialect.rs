@@ -5,11 +5,11 @@
 //! look at the few bytes that decide, never by a tree.
 //!
 //! Rules (what is held back until the first content):
-//! - Lifecycle: a role or an empty delta, `message_start`, the start of an empty text or thinking
-//!   block, the frames of the Responses API that only announce, the end of a block or a
-//!   `finish_reason` alone.
-//! - Content: a delta of text, tool calls, thinking, reasoning or refusal that is not empty. Any
-//!   field of a delta but its role or type counts, so a vendor's new one counts too.
+//! - Lifecycle: a role or an empty delta, `message_start`, the start of a block of every kind, a
+//!   tool call's delta without arguments, the frames of the Responses API that only announce, the
+//!   end of a block or a `finish_reason` alone.
+//! - Content: a delta of text, arguments, thinking, reasoning or refusal that is not empty. Any
+//!   text, list or object in a delta but its role or type counts, so a vendor's new one does too.
 //! - Terminator: `[DONE]`, `message_stop`, `response.completed`, `response.incomplete`.
 //! - Error: ends the stream and is itself what the client may see; `response.failed` is one.
 //! - Comments, pings and blank frames feed no timer.
@@ -57,13 +57,12 @@ pub enum EventClass {
     Ping,
     /// Something this dialect does not know; held like a lifecycle event, and relayed.
     Other,
-    /// Not JSON where JSON must stand. Only found before the first content.
+    /// Not JSON where JSON must stand ([`crate::watch`] finds it).
     Malformed,
 }
 
 static DELTA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"delta\""));
 static TEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"text\""));
-static BLOCK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"content_block\""));
 
 impl Dialect {
     /// The dialect of a request path.
@@ -83,6 +82,12 @@ impl Dialect {
     #[must_use]
     pub const fn has_terminator(self) -> bool {
         !matches!(self, Self::Json | Self::AnthropicJson)
+    }
+
+    /// Whether every answer that does not stream is a JSON object.
+    #[must_use]
+    pub const fn answers_with_object(self) -> bool {
+        !matches!(self, Self::Json)
     }
 
     /// Whether clients of this dialect expect Anthropic's shapes.
@@ -124,13 +129,14 @@ fn chat(name: &[u8], data: &[u8], key: &Finder<'_>) -> EventClass {
 }
 
 fn messages(name: &[u8], data: &[u8]) -> EventClass {
-    let named = if name.is_empty() { type_of(data) } else { name };
+    let named = kind_of(name, data);
     match named {
         b"content_block_delta" if values(data, &DELTA).any(carries) => EventClass::Content,
-        b"content_block_start" => block_start(data),
-        b"message_start" | b"content_block_delta" | b"content_block_stop" | b"message_delta" => {
-            EventClass::Lifecycle
-        }
+        b"message_start"
+        | b"content_block_start"
+        | b"content_block_delta"
+        | b"content_block_stop"
+        | b"message_delta" => EventClass::Lifecycle,
         b"message_stop" => EventClass::Terminator,
         b"ping" => EventClass::Ping,
         b"error" => EventClass::Error,
@@ -139,20 +145,13 @@ fn messages(name: &[u8], data: &[u8]) -> EventClass {
     }
 }
 
-/// An empty text or thinking block announces; the start of a tool call already carries its name.
-fn block_start(data: &[u8]) -> EventClass {
-    let is_quiet = |block: &[u8]| {
-        let kind = type_of(block);
-        (kind == b"text" || kind == b"thinking") && !carries(block)
-    };
-    match values(data, &BLOCK).next() {
-        Some(block) if !is_quiet(block) => EventClass::Content,
-        _ => EventClass::Lifecycle,
-    }
+/// What an event is called; `message` is the name of those without one.
+fn kind_of<'a>(name: &'a [u8], data: &'a [u8]) -> &'a [u8] {
+    if name.is_empty() || name == b"message" { type_of(data) } else { name }
 }
 
 fn responses(name: &[u8], data: &[u8]) -> EventClass {
-    let named = if name.is_empty() { type_of(data) } else { name };
+    let named = kind_of(name, data);
     match named {
         b"response.completed" | b"response.incomplete" => EventClass::Terminator,
         b"response.failed" | b"response.cancelled" | b"error" => EventClass::Error,
@@ -200,10 +199,17 @@ fn carries(value: &[u8]) -> bool {
 }
 
 fn object_carries(value: &[u8]) -> Result<bool, Fault> {
-    let mut scanner = Scanner::new(value);
+    let mut scanner = Scanner::of_answer(value);
     let mut walk = scanner.enter(b'{')?;
     while let Some(key) = scanner.next_key(&mut walk)? {
-        if !key.is("role") && !key.is("type") && !is_blank(scanner.rest()) {
+        if key.is("tool_calls") || key.is("function_call") {
+            if brings_arguments(&mut scanner)? {
+                return Ok(true);
+            }
+            continue;
+        }
+        let is_figure = !matches!(scanner.peek(), Some(b'"' | b'[' | b'{'));
+        if !key.is("role") && !key.is("type") && !is_figure && !is_blank(scanner.rest()) {
             return Ok(true);
         }
         scanner.skip_value()?;
@@ -211,10 +217,37 @@ fn object_carries(value: &[u8]) -> Result<bool, Fault> {
     Ok(false)
 }
 
+/// Whether a tool call, or a list of them, brings a part of its arguments. Its id and name alone
+/// announce: another target can still make the call instead.
+fn brings_arguments(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
+    match scanner.peek() {
+        Some(b'[') => {
+            let mut walk = scanner.enter(b'[')?;
+            while scanner.next_element(&mut walk)? {
+                if brings_arguments(scanner)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        Some(b'{') => {
+            let mut walk = scanner.enter(b'{')?;
+            while let Some(key) = scanner.next_key(&mut walk)? {
+                let is_input = key.is("arguments") || key.is("input");
+                if (is_input && !is_blank(scanner.rest())) || brings_arguments(scanner)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => scanner.skip_value().map(|()| false),
+    }
+}
+
 /// The `type` of an object, or nothing.
 fn type_of(data: &[u8]) -> &[u8] {
     let find = || {
-        let mut scanner = Scanner::new(data);
+        let mut scanner = Scanner::of_answer(data);
         let mut walk = scanner.enter(b'{')?;
         while let Some(key) = scanner.next_key(&mut walk)? {
             if key.is("type") && scanner.peek() == Some(b'"') {

@@ -16,6 +16,7 @@ use tidegate_core::outcome::OutcomeKind;
 use tidegate_core::time::Millis;
 
 use crate::dialect::Dialect;
+use crate::error_fields::ErrorFields;
 
 /// What went wrong, as the gateway sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +147,7 @@ struct OpenAiError<'a> {
 #[derive(Serialize)]
 struct ResponsesEvent<'a> {
     r#type: &'static str,
+    sequence_number: u64,
     code: &'static str,
     message: &'a str,
     param: Option<&'a str>,
@@ -187,14 +189,15 @@ impl<'a> OwnError<'a> {
         if dialect.is_anthropic() { json(&self.anthropic()) } else { json(&self.openai()) }.into()
     }
 
-    /// The event that ends a stream of `dialect`, as one frame.
+    /// The event that ends a stream of `dialect`, as one frame. Those of the Responses API are
+    /// numbered: its clients refuse one without.
     #[must_use]
-    pub fn event(&self, dialect: Dialect) -> Bytes {
+    pub fn event(&self, dialect: Dialect, sequence_number: u64) -> Bytes {
         let (name, data) = match dialect {
             Dialect::AnthropicMessages | Dialect::AnthropicJson => {
                 ("event: error\n", json(&self.anthropic()))
             }
-            Dialect::OpenAiResponses => ("event: error\n", json(&self.responses())),
+            Dialect::OpenAiResponses => ("event: error\n", json(&self.responses(sequence_number))),
             Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::Json => {
                 ("", json(&self.openai()))
             }
@@ -220,10 +223,10 @@ impl<'a> OwnError<'a> {
         }
     }
 
-    fn responses(&self) -> ResponsesEvent<'a> {
+    fn responses(&self, sequence_number: u64) -> ResponsesEvent<'a> {
         let OpenAiBody { error } = self.openai();
         let (code, message, param) = (error.code, error.message, error.param);
-        ResponsesEvent { r#type: "error", code, message, param, error }
+        ResponsesEvent { r#type: "error", sequence_number, code, message, param, error }
     }
 
     fn anthropic(&self) -> AnthropicBody<'a> {
@@ -234,6 +237,20 @@ impl<'a> OwnError<'a> {
         };
         AnthropicBody { r#type: "error", error, request_id: self.request_id }
     }
+}
+
+/// An error event of an upstream's as the body of an answer: as it came where it has the shape of
+/// one, else its words in that shape.
+#[must_use]
+pub fn body_of_event(dialect: Dialect, data: &[u8]) -> Bytes {
+    let value: Option<serde_json::Value> = serde_json::from_slice(data).ok();
+    if value.is_some_and(|it| it["error"].is_object()) {
+        return Bytes::copy_from_slice(data);
+    }
+    let fields = ErrorFields::read(data);
+    let raw = String::from_utf8_lossy(data);
+    let message = fields.message.as_deref().unwrap_or(&raw);
+    OwnError::new(OwnErrorKind::BadGateway, message).body(dialect)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
@@ -317,7 +334,7 @@ mod tests {
             Dialect::Json,
         ] {
             let mut splitter = Splitter::new(10_000);
-            splitter.feed(error.event(dialect));
+            splitter.feed(error.event(dialect, 7));
             let frame = splitter.next().expect("a short event").expect("one frame");
             assert_eq!(frame.extent, Extent::Whole);
             assert_eq!(dialect.class(&frame), EventClass::Error, "{dialect:?}");
@@ -327,6 +344,25 @@ mod tests {
             "event: error\ndata: {\"type\":\"error\",\"error\":{",
             "\"type\":\"api_error\",\"message\":\"line\\nbreak\"}}\n\n"
         );
-        check(&error.event(Dialect::AnthropicMessages), anthropic);
+        check(&error.event(Dialect::AnthropicMessages, 7), anthropic);
+        let responses = error.event(Dialect::OpenAiResponses, 7);
+        let start = b"event: error\ndata: {\"type\":\"error\",\"sequence_number\":7,";
+        assert!(responses.starts_with(start), "{responses:?}");
+    }
+
+    #[test]
+    fn an_error_event_becomes_the_body_of_an_answer() {
+        let chat = r#"{"error":{"message":"no","code":7}}"#;
+        check(&body_of_event(Dialect::OpenAiChat, chat.as_bytes()), chat);
+        let message = |data: &str| {
+            let body = body_of_event(Dialect::OpenAiResponses, data.as_bytes());
+            let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            value["error"]["message"].as_str().map(str::to_owned)
+        };
+        let no = Some("no".to_owned());
+        assert_eq!(message(r#"{"type":"error","code":"c","message":"no"}"#), no);
+        let failed = r#"{"type":"response.failed","response":{"error":{"message":"no"}}}"#;
+        assert_eq!(message(failed), no);
+        assert_eq!(message("no"), no);
     }
 }

@@ -125,14 +125,22 @@ pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u8,
+    /// Whether only the grammar counts.
+    is_lenient: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// A cursor at the first byte that is not white space.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        let mut scanner = Self { bytes, at: 0, depth: 0 };
+        let mut scanner = Self { bytes, at: 0, depth: 0, is_lenient: false };
         scanner.skip_space();
         scanner
+    }
+
+    /// A cursor over what a provider said. Only the grammar counts: clients take half a surrogate
+    /// pair, a broken character or a huge number, and the gateway is not stricter than they are.
+    pub(crate) fn of_answer(bytes: &'a [u8]) -> Self {
+        Self { is_lenient: true, ..Self::new(bytes) }
     }
 
     /// The next byte.
@@ -248,6 +256,7 @@ impl<'a> Scanner<'a> {
             }
         }
         if high_bits != 0
+            && !self.is_lenient
             && let Err(error) = std::str::from_utf8(&self.bytes[start + 1..self.at])
         {
             return Err(Fault { at: start + 1 + error.valid_up_to(), what: What::NotUtf8 });
@@ -295,6 +304,7 @@ impl<'a> Scanner<'a> {
                 Ok(())
             }
             Some(b'u') => match self.hex4()? {
+                _ if self.is_lenient => Ok(()),
                 0xDC00..=0xDFFF => Err(Fault { at: start, what: What::LoneSurrogate }),
                 0xD800..=0xDBFF => {
                     if !self.rest().starts_with(b"\\u") {
@@ -346,7 +356,8 @@ impl<'a> Scanner<'a> {
         }
         let text = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default();
         // Without an exponent it takes more than 300 digits to leave the range of a double.
-        if (has_exponent || text.len() > 300) && !text.parse::<f64>().is_ok_and(f64::is_finite) {
+        let may_be_huge = !self.is_lenient && (has_exponent || text.len() > 300);
+        if may_be_huge && !text.parse::<f64>().is_ok_and(f64::is_finite) {
             return Err(Fault { at: start, what: What::NumberOutOfRange });
         }
         Ok(text)
@@ -450,6 +461,20 @@ mod tests {
         check(b"1e400", Err((0, What::NumberOutOfRange)));
         check(&[b'9'; 400], Err((0, What::NumberOutOfRange)));
         check(b"1e-400", Ok(()));
+    }
+
+    #[test]
+    fn of_an_answer_only_the_grammar_counts() {
+        let is_json = |text: &[u8]| {
+            let mut scanner = Scanner::of_answer(text);
+            scanner.skip_value().and_then(|()| scanner.end()).is_ok()
+        };
+        for text in [&b"\"\\ud83d\""[..], b"\"\\udc00x\"", b"\"ok \xff\"", b"1e400"] {
+            assert!(is_json(text), "{}", String::from_utf8_lossy(text));
+        }
+        for text in [&b"\"\\ud8\""[..], b"{\"a\":", b"<html>", b"\"a\nb\"", b"1 2", b""] {
+            assert!(!is_json(text), "{}", String::from_utf8_lossy(text));
+        }
     }
 
     #[test]

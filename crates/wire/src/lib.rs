@@ -9,8 +9,9 @@
 //! - [`splice::Spliced`]: the same body with the target's own model name.
 //! - [`classify`]: the class of an answer, by status, headers and body; [`retry_after`]: when it
 //!   says to come back; [`body`]: whether a 200 is an error in disguise.
+//! - [`sniff`]: whether an answer is a stream of events.
 //! - [`sse::Splitter`]: the frames of a stream; [`watch::Watch`]: what they say of content, end
-//!   and [`usage`].
+//!   and [`usage`]; [`events::EventReader`]: both, and what of it may be released.
 //! - [`error_body`]: what the gateway itself says when it cannot help, in the client's dialect.
 //!
 //! Everything reads JSON through one checking cursor, [`json`].
@@ -19,14 +20,17 @@
 //! answers keep their dialect so far.
 
 pub mod body;
+mod choices;
 pub mod classify;
 pub mod dialect;
 pub mod error_body;
 mod error_fields;
+pub mod events;
 pub mod frame;
 pub mod head;
 pub mod json;
 pub mod retry_after;
+pub mod sniff;
 pub mod splice;
 pub mod sse;
 pub mod usage;

@@ -62,6 +62,8 @@ pub struct Splitter {
     carried: Bytes,
     /// How many bytes of the unfinished event were shown in parts.
     parts_len: usize,
+    /// How long the frame shown last is.
+    last_len: usize,
     is_first: bool,
 }
 
@@ -80,6 +82,7 @@ impl Splitter {
             carry: BytesMut::new(),
             carried: Bytes::new(),
             parts_len: 0,
+            last_len: 0,
             is_first: true,
         }
     }
@@ -169,6 +172,9 @@ impl Splitter {
         };
         self.line = Line::Start;
         self.at = self.chunk.len();
+        if is_complete {
+            self.parts_len = 0;
+        }
         Some(self.show(self.chunk.len(), extent))
     }
 
@@ -180,11 +186,21 @@ impl Splitter {
         [std::mem::take(&mut self.carried), run]
     }
 
+    /// The same without the frame shown last, which nobody is to see.
+    pub fn take_run_but_last(&mut self) -> [Bytes; 2] {
+        let [mut carried, mut run] = self.take_run();
+        // The last frame stands at the end of the run, or of what was carried if the run is empty.
+        let last = if run.is_empty() { &mut carried } else { &mut run };
+        last.truncate(last.len().saturating_sub(self.last_len));
+        [carried, run]
+    }
+
     /// Moves the frame that ends at `end` of the chunk to the run.
     fn show(&mut self, end: usize, extent: Extent) -> Frame<'_> {
         let is_first = std::mem::take(&mut self.is_first);
         let start = self.frame_start;
         self.frame_start = end;
+        self.last_len = self.carry.len() + end - start;
         if self.carry.is_empty() {
             return Frame::parse(&self.chunk[start..end], extent, is_first);
         }
@@ -309,6 +325,23 @@ mod tests {
         }
         assert_eq!(raws, [b"data: b\n\n", b"data: c\n\n"]);
         assert_eq!(splitter.take_run().concat(), b"data: a\n\ndata: b\n\ndata: c\n\n");
+    }
+
+    #[test]
+    fn the_frame_shown_last_can_be_left_out() {
+        for chunks in [&["data: a\n\ndata: b\n\n"][..], &["data: a\n\nda", "ta: b\n\n"]] {
+            let mut splitter = Splitter::new(100);
+            let mut bytes = Vec::new();
+            for chunk in chunks {
+                splitter.feed(Bytes::from(*chunk));
+                while splitter.next().expect("short events").is_some_and(|it| it.raw[6] != b'b') {}
+                bytes.extend(splitter.take_run_but_last().concat());
+                bytes.extend(splitter.take_run().concat());
+            }
+            // In the second case the first chunk's only frame was left out as well.
+            let expected: &[u8] = if chunks.len() == 1 { b"data: a\n\n" } else { b"" };
+            assert_eq!(bytes, expected, "{chunks:?}");
+        }
     }
 
     #[test]

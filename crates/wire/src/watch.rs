@@ -1,17 +1,24 @@
 //! Follows one stream from its first frame to its end.
 //!
-//! The server asks three things of a stream: has content come, has it ended as the dialect wants,
-//! and what did it use. This is the one place that remembers the answers, frame by frame.
+//! The server asks of a stream: has content come, has it ended as the dialect wants, and what did
+//! it use. This is the one place that remembers the answers, frame by frame.
 //!
 //! Rules:
 //! - A terminator or error that comes in parts counts when its last part is there; so does one
 //!   that the stream ended without a blank line, if its data is whole.
-//! - Before the first content, and while the stream is held, the JSON of every event is checked
-//!   ([`EventClass::Malformed`]); after that only the bytes that decide are looked at.
-//! - A stream of a dialect without terminator is whole when it ends.
+//! - The JSON of every event of a dialect is checked ([`EventClass::Malformed`]), unless the event
+//!   is so long that it passes in parts.
+//! - A stream of a dialect without terminator is whole when it ends. So is one of chat or
+//!   completions where every choice has its finish reason: only the formal `[DONE]` is missing
+//!   then, and [`Watch::closing`] has it.
 //!
 //! Left to others: timers, holding and releasing (the server); which outcome an end is.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use crate::choices::Choices;
 use crate::dialect::{Dialect, EventClass};
 use crate::frame::{Extent, Frame};
 use crate::json::Scanner;
@@ -31,44 +38,58 @@ pub enum StreamEnd {
 pub struct Watch {
     dialect: Dialect,
     has_content: bool,
-    is_held: bool,
     end: Option<StreamEnd>,
     /// The class of the event whose parts are passing.
     long: EventClass,
     /// The end of the part before: a count may stand across two parts.
     tail: Vec<u8>,
     usage: Usage,
+    choices: Choices,
+    /// The stream ended inside its last event.
+    is_cut: bool,
+    /// The stream ended before the blank line of its last event or comment.
+    is_open: bool,
+    /// The number that the next event of a Responses stream has.
+    next_sequence: u64,
 }
 
 /// How much of a part is looked at together with its neighbour: an object of counts has less.
 const TAIL: usize = 1024;
 
+static SEQUENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"sequence_number\":"));
+
 impl Watch {
     /// A stream that has not begun.
     #[must_use]
     pub fn new(dialect: Dialect) -> Self {
-        let long = EventClass::Other;
-        let (tail, usage) = (Vec::new(), Usage::default());
-        Self { dialect, has_content: false, is_held: false, end: None, long, tail, usage }
+        Self {
+            dialect,
+            has_content: false,
+            end: None,
+            long: EventClass::Other,
+            tail: Vec::new(),
+            usage: Usage::default(),
+            choices: Choices::default(),
+            is_cut: false,
+            is_open: false,
+            next_sequence: 0,
+        }
     }
 
     /// Takes note of a frame and gives its class; of a later part, that of its event.
     pub fn see(&mut self, frame: &Frame<'_>) -> EventClass {
         let class = match frame.extent {
             Extent::Middle | Extent::End => self.long,
-            Extent::Whole if self.is_held || !self.has_content => self.strict_class(frame),
-            Extent::Whole | Extent::Start | Extent::Cut => self.dialect.class(frame),
+            Extent::Start => self.dialect.class(frame),
+            Extent::Whole => self.checked_class(frame),
+            Extent::Cut => self.class_of_cut(frame),
         };
         self.count(frame);
-        let is_over = match frame.extent {
-            Extent::Whole | Extent::End => true,
-            Extent::Cut => is_whole_data(frame),
-            Extent::Start => {
-                self.long = class;
-                false
-            }
-            Extent::Middle => false,
-        };
+        self.number(frame);
+        if frame.extent == Extent::Start {
+            self.long = class;
+        }
+        let is_over = !matches!(frame.extent, Extent::Start | Extent::Middle) && !self.is_cut;
         match class {
             EventClass::Content => self.has_content = true,
             EventClass::Terminator if is_over => self.end = Some(StreamEnd::Complete),
@@ -76,16 +97,6 @@ impl Watch {
             _ => {}
         }
         class
-    }
-
-    /// The stream is held back beyond its first content: what is malformed can still be told.
-    pub fn hold(&mut self) {
-        self.is_held = true;
-    }
-
-    /// The stream is held no longer.
-    pub fn release(&mut self) {
-        self.is_held = false;
     }
 
     /// Whether content has come.
@@ -105,8 +116,27 @@ impl Watch {
     pub fn may_end(&self) -> bool {
         match self.end {
             Some(end) => end == StreamEnd::Complete,
-            None => !self.dialect.has_terminator(),
+            None if self.is_cut => false,
+            None => !self.dialect.has_terminator() || self.choices.are_finished(),
         }
+    }
+
+    /// What a whole stream that ends here lacks of its form.
+    #[must_use]
+    pub fn closing(&self) -> &'static [u8] {
+        let lacks_done = self.end.is_none() && self.choices.are_finished();
+        match (self.is_open, lacks_done) {
+            (false, false) => b"",
+            (true, false) => b"\n\n",
+            (false, true) => b"data: [DONE]\n\n",
+            (true, true) => b"\n\ndata: [DONE]\n\n",
+        }
+    }
+
+    /// The number of the event that comes next in a Responses stream.
+    #[must_use]
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
     }
 
     /// What the stream has told of its usage.
@@ -128,24 +158,51 @@ impl Watch {
         }
     }
 
-    fn strict_class(&self, frame: &Frame<'_>) -> EventClass {
+    /// Events of the Responses API are numbered; the numbers only grow.
+    fn number(&mut self, frame: &Frame<'_>) {
+        if self.dialect != Dialect::OpenAiResponses {
+            return;
+        }
+        for at in SEQUENCE.find_iter(frame.raw) {
+            let text = frame.raw[at + SEQUENCE.needle().len()..].trim_ascii_start();
+            let mut scanner = Scanner::of_answer(text);
+            let number = scanner.number().ok().and_then(|it| it.parse::<u64>().ok());
+            let next = number.map_or(0, |it| it.saturating_add(1));
+            self.next_sequence = self.next_sequence.max(next);
+        }
+    }
+
+    /// The class of a whole event whose data has been read to its end.
+    fn checked_class(&mut self, frame: &Frame<'_>) -> EventClass {
         let class = self.dialect.class(frame);
-        let is_json = || frame.data().is_none_or(|data| is_json(&data));
-        match class {
-            EventClass::Terminator | EventClass::Ping => class,
-            _ if self.dialect.has_terminator() && !is_json() => EventClass::Malformed,
+        if class == EventClass::Ping || !self.dialect.has_terminator() {
+            return class;
+        }
+        match frame.data() {
+            Some(data) if !self.is_sound(&data) => EventClass::Malformed,
             _ => class,
         }
     }
-}
 
-fn is_json(data: &[u8]) -> bool {
-    let mut scanner = Scanner::new(data);
-    data.trim_ascii() == b"[DONE]" || scanner.skip_value().and_then(|()| scanner.end()).is_ok()
-}
+    /// The last event, if the stream ended before its blank line.
+    fn class_of_cut(&mut self, frame: &Frame<'_>) -> EventClass {
+        self.is_open = true;
+        let Some(data) = frame.data() else { return EventClass::Ping };
+        self.is_cut = !self.is_sound(&data);
+        self.dialect.class(frame)
+    }
 
-fn is_whole_data(frame: &Frame<'_>) -> bool {
-    frame.data().is_some_and(|data| is_json(&data))
+    /// Whether an event's data is JSON, or the mark that ends a chat.
+    fn is_sound(&mut self, data: &[u8]) -> bool {
+        let mut json = || match self.dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions => self.choices.read(data),
+            _ => {
+                let mut scanner = Scanner::of_answer(data);
+                scanner.skip_value().and_then(|()| scanner.end())
+            }
+        };
+        data.trim_ascii() == b"[DONE]" || json().is_ok()
+    }
 }
 
 #[cfg(test)]
@@ -212,20 +269,49 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_malformed_before_the_first_content_and_while_held() {
+    fn what_is_not_json_is_malformed_at_any_time() {
         let broken = "data: {\"choices\":[{\"delta\":{\"content\":\"a\n\n";
         let frames = [(broken, Extent::Whole), (TEXT, Extent::Whole), (broken, Extent::Whole)];
         let (_, classes) = after(Dialect::OpenAiChat, &frames);
-        assert_eq!(classes, [EventClass::Malformed, EventClass::Content, EventClass::Content]);
-        let mut watch = Watch::new(Dialect::OpenAiChat);
-        watch.hold();
-        let class = |watch: &mut Watch, raw| watch.see(&frame(raw, Extent::Whole));
-        assert_eq!(class(&mut watch, TEXT), EventClass::Content);
-        assert_eq!(class(&mut watch, broken), EventClass::Malformed, "it is held back");
-        watch.release();
-        assert_eq!(class(&mut watch, broken), EventClass::Content);
+        assert_eq!(classes, [EventClass::Malformed, EventClass::Content, EventClass::Malformed]);
         let page = [("data: <html>\n\n", Extent::Whole), (": ping\n\n", Extent::Whole)];
         let (_, classes) = after(Dialect::OpenAiChat, &page);
         assert_eq!(classes, [EventClass::Malformed, EventClass::Ping]);
+        let half = "data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\n";
+        let (_, classes) = after(Dialect::OpenAiChat, &[(half, Extent::Whole)]);
+        assert_eq!(classes, [EventClass::Content], "half a pair is completed by the next event");
+    }
+
+    const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+    #[test]
+    fn a_chat_with_every_finish_reason_lacks_its_done_only() {
+        let frames = [(TEXT, Extent::Whole), (STOP, Extent::Whole)];
+        let (watch, _) = after(Dialect::OpenAiChat, &frames);
+        assert!(watch.may_end() && watch.end().is_none());
+        assert_eq!(watch.closing(), b"data: [DONE]\n\n");
+        let (watch, _) = after(Dialect::OpenAiChat, &frames[..1]);
+        assert!(!watch.may_end());
+        let unclosed = [(TEXT, Extent::Whole), (STOP.trim_end(), Extent::Cut)];
+        let (watch, _) = after(Dialect::OpenAiChat, &unclosed);
+        assert!(watch.may_end());
+        assert_eq!(watch.closing(), b"\n\ndata: [DONE]\n\n");
+        let cut = [(STOP, Extent::Whole), ("data: {\"usage", Extent::Cut)];
+        let (watch, _) = after(Dialect::OpenAiChat, &cut);
+        assert!(!watch.may_end(), "it ended inside an event");
+        let done = [(STOP, Extent::Whole), ("data: [DONE]", Extent::Cut)];
+        let (watch, _) = after(Dialect::OpenAiChat, &done);
+        assert_eq!((watch.may_end(), watch.closing()), (true, &b"\n\n"[..]));
+    }
+
+    #[test]
+    fn the_number_of_the_next_event_follows_the_largest() {
+        let event = |number| format!("data: {{\"type\":\"x\",\"sequence_number\": {number}}}\n\n");
+        let (first, second) = (event(4), event(5));
+        let (watch, _) = after(Dialect::OpenAiResponses, &[]);
+        assert_eq!(watch.next_sequence(), 0);
+        let frames = [(&*first, Extent::Whole), (&*second, Extent::Whole)];
+        let (watch, _) = after(Dialect::OpenAiResponses, &frames);
+        assert_eq!(watch.next_sequence(), 6);
     }
 }

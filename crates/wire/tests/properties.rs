@@ -3,12 +3,16 @@
 //! - A request head is read exactly when `serde_json` reads the body, apart from what is refused on
 //!   purpose, and both agree on model and stream.
 //! - A stream gives the same frames however it is cut, and loses no byte.
+//! - What is released of a stream, and how it ends, does not depend on how it is cut; nothing that
+//!   follows its end is released.
 //! - A spliced body differs from the original in its model alone.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
+use tidegate_wire::dialect::Dialect;
+use tidegate_wire::events::{EventReader, Step};
 use tidegate_wire::head::RequestHead;
 use tidegate_wire::json::What;
 use tidegate_wire::splice::{EncodedName, Spliced};
@@ -183,8 +187,82 @@ fn cut_at<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     chunks
 }
 
+/// A stream of chat made of sound and broken events, in any order.
+fn chat_stream() -> impl Strategy<Value = Vec<u8>> {
+    let event = prop_oneof![
+        6 => Just("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}"),
+        2 => Just("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}"),
+        2 => Just("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}"),
+        1 => Just(": ping"),
+        1 => Just(""),
+        1 => Just("data: [DONE]"),
+        1 => Just("data: {\"error\":{\"message\":\"no\"}}"),
+        1 => Just("data: {\"choices\":[{\"delta"),
+    ];
+    let end = prop_oneof![Just("\n\n"), Just("\r\n\r\n"), Just("\r\r"), Just("\n\r\n")];
+    (prop::collection::vec((event, end), 0..12), any::<bool>()).prop_map(|(all, is_cut)| {
+        let mut stream: String = all.iter().flat_map(|(event, end)| [*event, *end]).collect();
+        let cut = if is_cut { stream.len().min(3) } else { 0 };
+        stream.truncate(stream.len() - cut);
+        stream.into()
+    })
+}
+
+/// What a client gets of a stream in these chunks, and how it ended: as the server does it, the
+/// long events after the first content in parts.
+fn released(chunks: &[&[u8]]) -> (Vec<u8>, String) {
+    let mut reader = EventReader::new(Dialect::OpenAiChat, 1 << 20);
+    let mut bytes = Vec::new();
+    for chunk in chunks {
+        reader.feed(Bytes::copy_from_slice(chunk));
+        while let Some(step) = reader.next_event() {
+            match step {
+                Step::Quiet => {}
+                Step::Content => reader.commit(),
+                end => {
+                    bytes.extend(reader.take().concat());
+                    return (bytes, format!("{end:?}"));
+                }
+            }
+        }
+        bytes.extend(reader.take().concat());
+    }
+    let is_whole = reader.finish();
+    if is_whole {
+        bytes.extend(reader.take().concat());
+        bytes.extend(reader.closing());
+    }
+    (bytes, format!("closed, {is_whole}"))
+}
+
 proptest! {
     #![proptest_config(cases(2_000))]
+
+    #[test]
+    fn what_is_released_does_not_depend_on_the_chunks(
+        stream in chat_stream(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let whole = released(&[&stream]);
+        prop_assert_eq!(&released(&cut_at(&stream, &cuts)), &whole);
+        let single: Vec<&[u8]> = stream.chunks(1).collect();
+        prop_assert_eq!(&released(&single), &whole);
+    }
+
+    #[test]
+    fn nothing_that_follows_an_end_or_cannot_be_read_is_released(stream in chat_stream()) {
+        let (bytes, how) = released(&[&stream]);
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.split(['\n', '\r']).filter_map(|line| line.strip_prefix("data: "));
+        let data: Vec<&str> = lines.collect();
+        let is_end = |data: &&&str| **data == "[DONE]" || data.contains("error");
+        prop_assert!(data.iter().filter(is_end).count() <= 1, "{}", text);
+        prop_assert!(data.iter().position(|it| is_end(&it)).is_none_or(|at| at + 1 == data.len()));
+        let is_whole = how == "Complete" || how == "closed, true";
+        prop_assert_eq!(data.last() == Some(&"[DONE]"), is_whole, "{}", text);
+        let is_json = |it: &&str| serde_json::from_str::<Value>(it).is_ok() || *it == "[DONE]";
+        prop_assert!(data.iter().all(is_json), "{}", text);
+    }
 
     #[test]
     fn a_head_is_read_exactly_when_the_body_is_json(body in damaged()) {

@@ -8,20 +8,25 @@
 //!   the route says (`hold.rs`).
 //! - A connection that was kept may have been closed meanwhile: what certainly was not sent, or
 //!   broke before any answer, goes out once more on a fresh one, within the same attempt.
+//! - A 2xx that brings nothing that was asked for is no success: an empty body, a web page, JSON
+//!   that is cut or `null`.
+//! - A stream is known by its media type or, where one was asked for, by its first line.
+//! - What is no JSON on purpose, such as audio, is released as it comes.
 //! - The limits on waiting are those of `timers.rs`; nothing here waits without one.
 
 use std::collections::VecDeque;
 use std::future::Future;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, Version, header, response};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_wire::{
     body::{self, BodyKind},
     dialect::Dialect,
-    sse::Splitter,
+    error_body::body_of_event,
+    events::EventReader,
+    sniff::{self, Media},
     usage::Usage,
-    watch::Watch,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -29,7 +34,7 @@ use super::{
     classified,
     hold::Hold,
     journey::Journey,
-    timers::{Timers, Until},
+    timers::{Limit, Timers, Until},
 };
 use crate::{
     provider::Target,
@@ -39,7 +44,7 @@ use crate::{
 /// How far an attempt got.
 pub(crate) enum Opened {
     /// The whole answer is here, and it is a success.
-    Whole { head: response::Parts, pieces: VecDeque<Bytes>, usage: Option<Usage> },
+    Whole { head: response::Parts, pieces: VecDeque<Bytes>, usage: Option<Usage>, is_events: bool },
     /// There is content to release; the rest follows.
     Passing(Box<Opening>),
     /// It failed before anything was released.
@@ -54,8 +59,10 @@ pub(crate) struct Opening {
     pub(crate) timers: Timers,
     /// When content last came, if it came before the commit.
     pub(crate) heard: Option<Instant>,
+    /// What was read to tell what kind of answer it is.
+    first: Option<Bytes>,
     /// `None` for a body that is not a stream of events.
-    pub(crate) events: Option<(Splitter, Watch)>,
+    pub(crate) events: Option<EventReader>,
 }
 
 /// A failed attempt: how it ended, and what the provider said, if it said anything.
@@ -69,20 +76,31 @@ impl Failure {
     fn unanswered(kind: OutcomeKind, detail: &'static str) -> Self {
         Self { outcome: Outcome::unanswered(kind), detail, said: None }
     }
+
+    /// One that came to nothing after a response head with this status.
+    pub(super) fn after_head(status: StatusCode, kind: OutcomeKind, detail: &'static str) -> Self {
+        Self { outcome: Outcome::broken(kind, Some(status.as_u16())), detail, said: None }
+    }
+
+    /// An error inside a 2xx: to the client it is a 502 with the upstream's own words.
+    pub(super) fn inside(outcome: Outcome, headers: HeaderMap, error: Bytes) -> Self {
+        let mut headers = headers;
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let said = Some((StatusCode::BAD_GATEWAY, headers, error));
+        Self { outcome, detail: "an error inside the answer", said }
+    }
 }
 
 /// How much of an error's body is read: enough for any error a provider means to be read.
 const ERROR_BODY_MAX: usize = 1024 * 1024;
-
-/// How long an answer in pieces may be to be put together for a look: errors are short, and long
-/// answers are not to be copied.
-const ERROR_IN_PIECES_MAX: usize = 64 * 1024;
 
 /// What an attempt needs to know of its request.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) dialect: Dialect,
     pub(crate) is_stream: bool,
+    /// Whether the endpoint answers with JSON or a stream, and never with anything else.
+    pub(crate) is_json: bool,
     /// How far a stream is held beyond its first content.
     pub(crate) hold: Hold,
     /// How much may be held before the commit.
@@ -110,18 +128,33 @@ pub(crate) async fn open(
     if !head.status.is_success() {
         return Opened::Failed(refused(journey, target, head, rest, &timers).await);
     }
-    let content_type = head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
-    let is_events = content_type.is_some_and(|it| it.starts_with(b"text/event-stream"));
-    let opening = Opening {
+    let media = sniff::media(head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes()));
+    let mut opening = Opening {
         head,
         held: VecDeque::new(),
         rest,
         timers,
         heard: None,
-        events: is_events.then(|| (Splitter::new(wanted.event_max), Watch::new(wanted.dialect))),
+        first: None,
+        events: None,
     };
+    let is_events = media == Media::Events
+        || (wanted.is_stream
+            && match opening.begins_like_events().await {
+                Ok(is_events) => is_events,
+                Err(failure) => return Opened::Failed(failure),
+            });
     if is_events {
-        opening.hold_to_commit(journey, target, wanted).await
+        opening.events = Some(EventReader::new(wanted.dialect, wanted.event_max));
+        return opening.hold_to_commit(journey, target, wanted).await;
+    }
+    let is_as_it_is = match media {
+        Media::Binary => !wanted.dialect.answers_with_object(),
+        Media::Other => !wanted.is_json,
+        Media::Events | Media::Json | Media::Html => false,
+    };
+    if is_as_it_is {
+        opening.hold_to_first_bytes(journey).await
     } else {
         opening.hold_to_whole_answer(journey, target, wanted).await
     }
@@ -189,7 +222,7 @@ async fn connect(journey: &Journey, target: &Target, timers: &Timers) -> Result<
             Err(Failure::unanswered(OutcomeKind::Cancelled, "out of local resources"))
         }
         Ok(Err(error)) => Err(Failure::unanswered(OutcomeKind::Transport, error.word())),
-        Err(until) if until.limit == super::timers::Limit::Deadline => {
+        Err(until) if until.limit == Limit::Deadline => {
             let (outcome, detail) = timers.outcome(until.limit, None);
             Err(Failure { outcome, detail, said: None })
         }
@@ -232,22 +265,90 @@ async fn refused(
     Failure { outcome, detail: outcome.kind.word(), said }
 }
 
+/// Why the next bytes of a body did not come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Interrupt {
+    /// This limit was reached.
+    Waited(Limit),
+    /// The body broke.
+    Broke,
+}
+
 impl Opening {
-    /// The body is over; whether it may end here.
-    pub(super) fn see_end(&mut self) -> bool {
-        let Some((splitter, watch)) = &mut self.events else { return true };
-        if let Some(frame) = splitter.finish() {
-            watch.see(&frame);
+    /// The next bytes of the body, `None` at its end.
+    pub(super) async fn chunk(&mut self, until: Until) -> Result<Option<Bytes>, Interrupt> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
         }
-        self.held.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
-        watch.may_end()
+        loop {
+            match within(until, self.rest.frame()).await {
+                Err(until) => return Err(Interrupt::Waited(until.limit)),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(_))) => return Err(Interrupt::Broke),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data()
+                        && !data.is_empty()
+                    {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn interrupted(&self, interrupt: Interrupt) -> Failure {
+        match interrupt {
+            Interrupt::Broke => self.failed(OutcomeKind::Transport, "the answer ended early"),
+            Interrupt::Waited(limit) => {
+                let status = Some(self.head.status.as_u16());
+                let (outcome, detail) = self.timers.outcome(limit, status);
+                Failure { outcome, detail, said: None }
+            }
+        }
+    }
+
+    pub(super) fn failed(&self, kind: OutcomeKind, detail: &'static str) -> Failure {
+        Failure::after_head(self.head.status, kind, detail)
+    }
+
+    /// Whether the first line of the body is one of a stream; what was read for it is kept.
+    async fn begins_like_events(&mut self) -> Result<bool, Failure> {
+        let mut begun = Vec::new();
+        let opening = loop {
+            match self.chunk(self.timers.first_content()).await {
+                Err(interrupt) => return Err(self.interrupted(interrupt)),
+                Ok(None) => break sniff::Opening::Other,
+                Ok(Some(data)) => begun.extend_from_slice(&data),
+            }
+            let opening = sniff::opening(&begun);
+            // More blank lines than that are no way to begin a stream.
+            if opening != sniff::Opening::Unknown || begun.len() > BLANK_MAX {
+                break opening;
+            }
+        };
+        self.first = (!begun.is_empty()).then(|| begun.into());
+        Ok(opening == sniff::Opening::Events)
     }
 
     /// The stream is complete: what remains of the body is nothing a client waits for.
     pub(super) fn whole(self, journey: &Journey) -> Opened {
-        let usage = self.events.as_ref().map(|(_, watch)| watch.usage());
+        let usage = self.events.as_ref().map(EventReader::usage);
         journey.worker.pool.keep(self.rest);
-        Opened::Whole { head: self.head, pieces: self.held, usage }
+        let is_events = self.events.is_some();
+        Opened::Whole { head: self.head, pieces: self.held, usage, is_events }
+    }
+
+    /// Waits for the first bytes of an answer that nobody here reads.
+    async fn hold_to_first_bytes(mut self, journey: &mut Journey) -> Opened {
+        match self.chunk(self.timers.idle(Instant::now())).await {
+            Err(interrupt) => Opened::Failed(self.interrupted(interrupt)),
+            Ok(None) => Opened::Failed(self.failed(OutcomeKind::ServerError, "an empty body")),
+            Ok(Some(data)) => {
+                self.held.push_back(data);
+                journey.content(self.timers.since_sent());
+                Opened::Passing(Box::new(self))
+            }
+        }
     }
 
     /// Holds a plain answer until it is whole, or too long to hold.
@@ -257,58 +358,49 @@ impl Opening {
         target: &Target,
         wanted: Wanted,
     ) -> Opened {
-        let status = Some(self.head.status.as_u16());
         let mut held_len = 0;
         loop {
-            let until = self.timers.idle(Instant::now());
-            let frame = match within(until, self.rest.frame()).await {
-                Err(until) => {
-                    let (outcome, detail) = self.timers.outcome(until.limit, status);
-                    return Opened::Failed(Failure { outcome, detail, said: None });
-                }
+            match self.chunk(self.timers.idle(Instant::now())).await {
+                Err(interrupt) => return Opened::Failed(self.interrupted(interrupt)),
                 Ok(None) => break,
-                Ok(Some(Err(_))) => {
-                    let outcome = Outcome { status, ..Outcome::unanswered(OutcomeKind::Transport) };
-                    let detail = "the answer ended early";
-                    return Opened::Failed(Failure { outcome, detail, said: None });
+                Ok(Some(data)) => {
+                    held_len += data.len();
+                    self.held.push_back(data);
                 }
-                Ok(Some(Ok(frame))) => frame,
-            };
-            let Ok(data) = frame.into_data() else { continue };
-            held_len += data.len();
-            self.held.push_back(data);
+            }
             if held_len > wanted.answer_max {
                 journey.content(self.timers.since_sent());
                 return Opened::Passing(Box::new(self));
             }
         }
-        if is_ended_by_closing(&self.head) && !body::is_whole(&joined(&self.held)) {
-            let outcome = Outcome { status, ..Outcome::unanswered(OutcomeKind::Transport) };
-            let detail = "the answer ended early";
-            return Opened::Failed(Failure { outcome, detail, said: None });
+        let body = joined(&self.held);
+        let kind = body::kind(wanted.dialect, &body);
+        if let BodyKind::Nothing(detail) = kind {
+            return Opened::Failed(self.failed(OutcomeKind::ServerError, detail));
         }
         journey.worker.pool.keep(self.rest);
-        if let Some(error) = error_in(&self.held) {
-            let outcome = classified::of_event(target, self.head.status, &error);
-            let said = Some((self.head.status, self.head.headers, error));
-            return Opened::Failed(Failure { outcome, detail: "an error inside the answer", said });
+        if kind == BodyKind::Error {
+            let outcome = classified::of_event(target, self.head.status, &body);
+            return Opened::Failed(Failure::inside(outcome, self.head.headers, body));
         }
         journey.content(self.timers.since_sent());
         let usage = Usage::of_pieces(self.held.make_contiguous());
-        Opened::Whole { head: self.head, pieces: self.held, usage }
+        Opened::Whole { head: self.head, pieces: self.held, usage, is_events: false }
     }
 }
 
-/// Whether only the end of the connection says where this body of JSON ends: then a connection that
-/// was lost looks like a good end.
-fn is_ended_by_closing(head: &response::Parts) -> bool {
-    let is_framed = head.version >= Version::HTTP_2
-        || head.headers.contains_key(header::CONTENT_LENGTH)
-        || head.headers.contains_key(header::TRANSFER_ENCODING);
-    let has_no_body = head.status == StatusCode::NO_CONTENT;
-    let kind = head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
-    let is_json = kind.is_none_or(|it| memchr::memmem::find(it, b"json").is_some());
-    !is_framed && !has_no_body && is_json && !head.headers.contains_key(header::CONTENT_ENCODING)
+/// How many bytes of blank lines are read before an answer is taken for no stream.
+const BLANK_MAX: usize = 4096;
+
+/// An error event as an answer of its own.
+pub(super) fn error_event(
+    target: &Target,
+    wanted: Wanted,
+    head: response::Parts,
+    event: &[u8],
+) -> Failure {
+    let outcome = classified::of_event(target, head.status, event);
+    Failure::inside(outcome, head.headers, body_of_event(wanted.dialect, event))
 }
 
 fn joined(pieces: &VecDeque<Bytes>) -> Bytes {
@@ -316,15 +408,4 @@ fn joined(pieces: &VecDeque<Bytes>) -> Bytes {
         1 => pieces[0].clone(),
         _ => pieces.iter().map(|piece| &piece[..]).collect::<Vec<_>>().concat().into(),
     }
-}
-
-/// The error that an answer is, in however many pieces it came.
-fn error_in(held: &VecDeque<Bytes>) -> Option<Bytes> {
-    let whole = match held.len() {
-        0 => return None,
-        1 => held[0].clone(),
-        _ if held.iter().map(Bytes::len).sum::<usize>() > ERROR_IN_PIECES_MAX => return None,
-        _ => joined(held),
-    };
-    (body::kind(&whole) == BodyKind::Error).then_some(whole)
 }

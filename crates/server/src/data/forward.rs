@@ -88,6 +88,7 @@ pub(crate) async fn forward(
     let wanted = Wanted {
         dialect,
         is_stream: head.is_stream,
+        is_json: answers_with_json(&inbound.path),
         hold,
         hold_max: limits.hold.0 as usize,
         answer_max: limits.answer.0 as usize,
@@ -102,11 +103,14 @@ pub(crate) async fn forward(
         };
         let build = || request::build(&inbound, &head, &target, key, resolved.model);
         match attempt::open(&mut journey, &target, &build, wanted).await {
-            Opened::Whole { head, pieces, usage } => {
+            Opened::Whole { head, pieces, usage, is_events } => {
                 if let Some(usage) = usage {
                     journey.used(usage);
                 }
                 let mut headers = headers::downward(head.headers);
+                if is_events {
+                    headers::label_events(&mut headers);
+                }
                 answer::sign(&mut headers, &inbound.id, &journey);
                 journey.report(&Outcome::answered(head.status.as_u16()), "");
                 journey.finished(head.status.as_u16());
@@ -115,6 +119,9 @@ pub(crate) async fn forward(
             Opened::Passing(mut opening) => {
                 let status = opening.head.status;
                 let mut headers = headers::downward(std::mem::take(&mut opening.head.headers));
+                if opening.events.is_some() {
+                    headers::label_events(&mut headers);
+                }
                 answer::sign(&mut headers, &inbound.id, &journey);
                 let passage = Passage::new(journey, *opening, dialect);
                 return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
@@ -139,6 +146,12 @@ pub(crate) fn needs_of_path(path: &str) -> Needs {
         Dialect::Json => (Protocol::OpenAi, Some(Kind::Other)),
     };
     Needs { protocol: Some(protocol), kind, ..Needs::default() }
+}
+
+/// Whether an endpoint answers with JSON or a stream only: those of audio also send sound and
+/// plain text.
+fn answers_with_json(path: &str) -> bool {
+    !path.starts_with("/v1/audio/")
 }
 
 /// An event of a stream may be this long before the commit, and passes in parts after it.

@@ -58,6 +58,15 @@ pub(crate) fn downward(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
+/// Labels a stream of events as one, whatever the provider called it.
+pub(crate) fn label_events(headers: &mut HeaderMap) {
+    let label = HeaderValue::from_static("text/event-stream");
+    let known = headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
+    if !known.is_some_and(|it| it.starts_with(label.as_bytes())) {
+        headers.insert(header::CONTENT_TYPE, label);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

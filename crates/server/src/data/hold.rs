@@ -18,17 +18,12 @@
 use std::time::Duration;
 
 use tidegate_config::file::RouteFile;
-use tidegate_core::outcome::{Outcome, OutcomeKind};
-use tidegate_wire::{
-    dialect::EventClass,
-    sse::{EventTooLong, Splitter},
-    watch::Watch,
-};
+use tidegate_core::outcome::OutcomeKind;
+use tidegate_wire::events::{EventReader, Step};
 use tokio::time::Instant;
 
 use super::{
-    attempt::{Failure, Opened, Opening, Wanted, within},
-    classified,
+    attempt::{Interrupt, Opened, Opening, Wanted, error_event},
     journey::Journey,
     timers::{Timers, Until},
 };
@@ -107,10 +102,8 @@ enum Seen {
     Nothing,
     /// Enough to commit to it.
     Enough,
-    Terminator,
-    /// The event that says so.
-    Error(Vec<u8>),
-    Malformed,
+    /// The end: a terminator, an error, or an event that cannot be read.
+    End(Step),
 }
 
 impl Opening {
@@ -121,63 +114,66 @@ impl Opening {
         target: &Target,
         wanted: Wanted,
     ) -> Opened {
-        let status = Some(self.head.status.as_u16());
-        let fail = |kind, detail| {
-            let outcome = Outcome { status, ..Outcome::unanswered(kind) };
-            Opened::Failed(Failure { outcome, detail, said: None })
-        };
         let mut holding = Holding::new(wanted.hold);
-        if let Some((_, watch)) = self.events.as_mut().filter(|_| wanted.hold.is_on()) {
-            watch.hold();
-        }
         loop {
             let mut until = holding.until(&self.timers);
             let release = holding.ends_at().filter(|end| *end <= until.at);
             until.at = release.unwrap_or(until.at);
-            let frame = match within(until, self.rest.frame()).await {
-                Err(_) if release.is_some() => return self.commit(journey, &holding),
-                Err(until) => {
-                    let (outcome, detail) = self.timers.outcome(until.limit, status);
-                    return Opened::Failed(Failure { outcome, detail, said: None });
+            let data = match self.chunk(until).await {
+                Err(Interrupt::Waited(_)) if release.is_some() => {
+                    return self.commit(journey, &holding);
                 }
-                Ok(None) if self.see_end() => return self.complete(journey, &holding),
-                Ok(None) => return fail(OutcomeKind::Transport, "the stream ended early"),
-                Ok(Some(Err(_))) => return fail(OutcomeKind::Transport, "the stream broke"),
-                Ok(Some(Ok(frame))) => frame,
+                Err(interrupt) => return Opened::Failed(self.interrupted(interrupt)),
+                Ok(None) => return self.ended(journey, &holding),
+                Ok(Some(data)) => data,
             };
-            let Ok(data) = frame.into_data() else { continue };
             holding.bytes += data.len();
-            let Some((splitter, watch)) = &mut self.events else { continue };
-            splitter.feed(data);
-            let seen = see(splitter, watch, &mut holding);
-            self.held.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
-            match seen {
-                Ok(Seen::Enough) => return self.commit(journey, &holding),
-                Ok(Seen::Terminator) => return self.complete(journey, &holding),
-                Ok(Seen::Error(event)) => {
-                    let outcome = classified::of_event(target, self.head.status, &event);
-                    let detail = "an error inside the stream";
-                    return Opened::Failed(Failure { outcome, detail, said: None });
+            let Some(reader) = &mut self.events else { continue };
+            reader.feed(data);
+            let seen = see(reader, &mut holding);
+            self.held.extend(reader.take().into_iter().filter(|it| !it.is_empty()));
+            let detail = match seen {
+                Seen::Enough => return self.commit(journey, &holding),
+                Seen::End(Step::Complete) => return self.complete(journey, &holding),
+                Seen::End(Step::Failed(event)) => {
+                    return Opened::Failed(error_event(target, wanted, self.head, &event));
                 }
-                Ok(Seen::Malformed) => return fail(OutcomeKind::Transport, "malformed stream"),
-                Err(_) => return fail(OutcomeKind::Transport, "an event is too long"),
-                Ok(Seen::Nothing) => {}
-            }
-            if holding.bytes > wanted.hold_max {
-                if let Some(id) = journey.resolved() {
-                    journey.worker.gateway.metrics.hold_overflow(&id);
+                Seen::End(Step::TooLong) => "an event is too long",
+                Seen::End(_) => "malformed stream",
+                Seen::Nothing if holding.bytes <= wanted.hold_max => continue,
+                Seen::Nothing => {
+                    if let Some(id) = journey.resolved() {
+                        journey.worker.gateway.metrics.hold_overflow(&id);
+                    }
+                    return self.commit(journey, &holding);
                 }
-                return self.commit(journey, &holding);
-            }
+            };
+            return Opened::Failed(self.failed(OutcomeKind::Transport, detail));
         }
+    }
+
+    /// The body ended before anything of it was released.
+    fn ended(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
+        let Some(reader) = &mut self.events else { return self.complete(journey, holding) };
+        if reader.finish() {
+            let closing = reader.closing();
+            let rest = reader.take().into_iter().chain([closing]);
+            self.held.extend(rest.filter(|it| !it.is_empty()));
+            return self.complete(journey, holding);
+        }
+        let failure = if reader.has_content() {
+            self.failed(OutcomeKind::Transport, "the stream ended early")
+        } else {
+            self.failed(OutcomeKind::ServerError, "a stream without content or end")
+        };
+        Opened::Failed(failure)
     }
 
     /// From here on there is no way back.
     fn commit(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
         self.tell_content(journey, holding);
-        if let Some((splitter, watch)) = &mut self.events {
-            splitter.commit();
-            watch.release();
+        if let Some(reader) = &mut self.events {
+            reader.commit();
         }
         Opened::Passing(Box::new(self))
     }
@@ -196,34 +192,20 @@ impl Opening {
     }
 }
 
-/// Looks at the frames of a chunk, up to what decides.
-fn see(
-    splitter: &mut Splitter,
-    watch: &mut Watch,
-    holding: &mut Holding,
-) -> Result<Seen, EventTooLong> {
-    while let Some(frame) = splitter.next()? {
-        match watch.see(&frame) {
-            EventClass::Content => {
+/// Looks at the events of a chunk, up to the one that decides; what follows it stays in the reader.
+fn see(reader: &mut EventReader, holding: &mut Holding) -> Seen {
+    while let Some(step) = reader.next_event() {
+        match step {
+            Step::Quiet => {}
+            Step::Content => {
                 let now = Instant::now();
                 holding.content(now);
-                if !holding.is_enough(now) {
-                    continue;
+                if holding.is_enough(now) {
+                    return Seen::Enough;
                 }
-                // The rest of the chunk belongs to the answer as well.
-                watch.release();
-                while let Some(frame) = splitter.next()? {
-                    watch.see(&frame);
-                }
-                return Ok(Seen::Enough);
             }
-            EventClass::Terminator => return Ok(Seen::Terminator),
-            EventClass::Error => {
-                return Ok(Seen::Error(frame.data().unwrap_or_default().into_owned()));
-            }
-            EventClass::Malformed => return Ok(Seen::Malformed),
-            EventClass::Lifecycle | EventClass::Ping | EventClass::Other => {}
+            end => return Seen::End(end),
         }
     }
-    Ok(Seen::Nothing)
+    Seen::Nothing
 }

@@ -211,6 +211,10 @@ impl Journey {
         log::access(&self.live.file.log, &access);
     }
 
+    pub(crate) fn request_id(&self) -> &str {
+        &self.whose.request_id
+    }
+
     /// The moment by which the whole request must be over.
     pub(crate) fn deadline(&self) -> Now {
         self.plan.deadline()

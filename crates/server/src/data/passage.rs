@@ -20,10 +20,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_wire::{
-    dialect::{Dialect, EventClass},
+    dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
-    sse::Splitter,
-    watch::{StreamEnd, Watch},
+    events::{EventReader, Step},
 };
 use tokio::time::{Instant, Sleep};
 
@@ -41,7 +40,7 @@ pub(crate) struct Passage {
     /// Ready to be released.
     ready: VecDeque<Bytes>,
     rest: Option<Arriving>,
-    events: Option<(Splitter, Watch)>,
+    events: Option<EventReader>,
     dialect: Dialect,
     status: u16,
     timers: Timers,
@@ -68,8 +67,8 @@ impl Passage {
             is_over: false,
             is_aborted: false,
         };
-        // The first content may have come with the end in the same chunk.
-        passage.judge();
+        // More may have come in the chunk with the first content.
+        passage.read_on();
         passage
     }
 
@@ -104,7 +103,7 @@ impl Passage {
                         self.take(data);
                     }
                 }
-                Poll::Ready(Some(Err(_))) => self.broke(OutcomeKind::Truncated, "the answer broke"),
+                Poll::Ready(Some(Err(_))) => self.broke(OutcomeKind::Truncated, "connection lost"),
                 Poll::Ready(None) => self.ended(),
                 Poll::Pending => match self.silence.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
@@ -119,33 +118,44 @@ impl Passage {
 
     /// More of the answer.
     fn take(&mut self, data: Bytes) {
-        let Some((splitter, watch)) = &mut self.events else {
-            self.ready.push_back(data);
-            return self.heard();
-        };
-        splitter.feed(data);
+        match &mut self.events {
+            None => {
+                self.ready.push_back(data);
+                self.heard();
+            }
+            Some(reader) => {
+                reader.feed(data);
+                self.read_on();
+            }
+        }
+    }
+
+    /// Releases the events that have come, up to the one that ends the stream.
+    fn read_on(&mut self) {
+        let Some(reader) = &mut self.events else { return };
         let mut has_content = false;
-        let is_sound = loop {
-            match splitter.next() {
-                Err(_) => break false,
-                Ok(None) => break true,
-                Ok(Some(frame)) => {
-                    has_content |= matches!(watch.see(&frame), EventClass::Content);
-                    // What follows an end is not the answer's any more.
-                    if watch.end().is_some() {
-                        break true;
-                    }
-                }
+        let end = loop {
+            match reader.next_event() {
+                None => break None,
+                Some(Step::Quiet) => {}
+                Some(Step::Content) => has_content = true,
+                end => break end,
             }
         };
-        self.ready.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+        self.ready.extend(reader.take().into_iter().filter(|it| !it.is_empty()));
         if has_content {
             self.heard();
         }
-        if is_sound {
-            self.judge()
-        } else {
-            self.broke(OutcomeKind::Truncated, "an event is too long")
+        match end {
+            None | Some(Step::Quiet | Step::Content) => {}
+            Some(Step::Complete) => self.succeeded(),
+            // The upstream's own error event is already in `ready`: it is the explicit end.
+            Some(Step::Failed(_)) => {
+                self.report(OutcomeKind::Truncated, "an error inside the stream");
+                self.over();
+            }
+            Some(Step::Malformed) => self.broke(OutcomeKind::Truncated, "an event is no JSON"),
+            Some(Step::TooLong) => self.broke(OutcomeKind::Truncated, "an event is too long"),
         }
     }
 
@@ -156,30 +166,15 @@ impl Passage {
         self.silence.as_mut().reset(until.at);
     }
 
-    /// Ends the passage if the stream has said that it is over.
-    fn judge(&mut self) {
-        let end = self.events.as_ref().and_then(|(_, watch)| watch.end());
-        match end {
-            None => {}
-            Some(StreamEnd::Complete) => self.succeeded(),
-            Some(StreamEnd::Failed) => {
-                // The upstream's own error event is already in `ready`: it is the explicit end.
-                self.report(OutcomeKind::Truncated, "an error inside the stream");
-                self.over();
-            }
-        }
-    }
-
     /// The upstream closed the body.
     fn ended(&mut self) {
-        let Some((splitter, watch)) = &mut self.events else {
+        let Some(reader) = &mut self.events else {
             return self.succeeded();
         };
-        if let Some(frame) = splitter.finish() {
-            watch.see(&frame);
-        }
-        if watch.may_end() {
-            self.ready.extend(splitter.take_run().into_iter().filter(|it| !it.is_empty()));
+        if reader.finish() {
+            let closing = reader.closing();
+            let rest = reader.take().into_iter().chain([closing]);
+            self.ready.extend(rest.filter(|it| !it.is_empty()));
             self.succeeded();
         } else {
             self.broke(OutcomeKind::Truncated, "the stream ended early");
@@ -187,8 +182,8 @@ impl Passage {
     }
 
     fn succeeded(&mut self) {
-        if let Some((_, watch)) = &self.events {
-            self.journey.used(watch.usage());
+        if let Some(reader) = &self.events {
+            self.journey.used(reader.usage());
         }
         self.report(OutcomeKind::Success, "");
         if let Some(rest) = self.rest.take() {
@@ -197,15 +192,23 @@ impl Passage {
         self.over();
     }
 
-    /// The answer broke: say so inside it if that can be done, else abort.
+    /// The answer broke: say so inside it if it is a stream, else abort.
     fn broke(&mut self, kind: OutcomeKind, detail: &'static str) {
         self.report(kind, detail);
-        match &self.events {
-            Some((splitter, _)) if !splitter.is_mid_event() => {
-                let error = OwnError::new(OwnErrorKind::StreamBroken, detail);
-                self.ready.push_back(error.event(self.dialect));
+        if let Some(reader) = &self.events {
+            // An event of which a part is out has to be closed first. Its JSON is broken, so that
+            // no client can take it for whole.
+            if reader.is_mid_event() {
+                self.ready.push_back(Bytes::from_static(b"\n\n"));
             }
-            _ => self.is_aborted = true,
+            let id = self.journey.request_id();
+            let target = self.journey.resolved().unwrap_or_default();
+            let message = format!("the answer of `{target}` broke: {detail} (request {id})");
+            let error = OwnError::new(OwnErrorKind::StreamBroken, &message);
+            let error = OwnError { request_id: Some(id), ..error };
+            self.ready.push_back(error.event(self.dialect, reader.next_sequence()));
+        } else {
+            self.is_aborted = true;
         }
         self.over();
     }
@@ -216,7 +219,7 @@ impl Passage {
     }
 
     fn report(&mut self, kind: OutcomeKind, detail: &'static str) {
-        let outcome = Outcome { status: Some(self.status), ..Outcome::unanswered(kind) };
+        let outcome = Outcome::broken(kind, Some(self.status));
         self.journey.report(&outcome, detail);
         self.journey.finished(self.status);
     }

@@ -242,8 +242,8 @@ fn a_plain_answer_that_only_its_connections_end_cuts_short_is_a_failover() {
         ("content-type: application/json\r\n", 20, "b/m"),
         ("", 20, "b/m"),
         ("content-type: application/json\r\n", 0, "a/m"),
-        // What is no JSON cannot be judged.
-        ("content-type: text/plain\r\n", 20, "a/m"),
+        ("content-type: text/plain\r\n", 20, "b/m"),
+        ("content-type: text/plain\r\n", 0, "a/m"),
     ] {
         let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{head}\r\n");
         let body = whole.as_bytes()[..whole.len() - cut].to_vec();

@@ -36,7 +36,30 @@ fn a_cut_at_token_40_of_60_keeps_the_40_and_says_so() {
 #[test]
 fn a_stream_that_ends_without_its_terminator_is_an_error() {
     check(Step::after(Act::Truncate, 5).with_tokens(9, Duration::ZERO), 5);
-    check(Step::of(Act::NoTerminator).with_tokens(7, Duration::ZERO), 7);
+}
+
+#[test]
+fn a_chat_that_lacks_its_done_only_is_whole_and_gets_it() {
+    let fake = always(Step::of(Act::NoTerminator).with_tokens(7, Duration::ZERO));
+    for hold in ["", "hold: {tokens: 100}"] {
+        let gate = Setup { route: hold, ..Setup::of(&[&fake]) }.start();
+        for _ in 0..4 {
+            let answer = gate.stream();
+            assert!(answer.is_whole_stream() && answer.tokens() == 7, "{}", answer.text());
+            assert_eq!(answer.text().matches("[DONE]").count(), 1);
+        }
+        assert_eq!(gate.health("a/m")["consecutive_failures"], 0);
+    }
+}
+
+#[test]
+fn other_dialects_need_their_terminator() {
+    let fake = always(Step::of(Act::NoTerminator).with_tokens(7, Duration::ZERO));
+    let gate = Setup { api: "anthropic", ..Setup::of(&[&fake]) }.start();
+    let answer = gate.post("/v1/messages", &chat("r", true));
+    assert!(answer.has_error_event() && !answer.text().contains("message_stop"));
+    let answer = Setup::of(&[&fake]).start().post("/v1/responses", RESPONSES);
+    assert!(answer.has_error_event() && !answer.text().contains("response.completed"));
 }
 
 #[test]
@@ -58,20 +81,52 @@ fn anthropics_streams_end_with_anthropics_error_event() {
     assert!(!text.contains("message_stop"), "{text}");
 }
 
+const RESPONSES: &str = r#"{"model":"r","stream":true,"input":"hello"}"#;
+
 #[test]
-fn a_responses_stream_that_breaks_says_so_in_its_dialect() {
+fn a_responses_stream_that_breaks_says_so_in_its_dialect_with_the_next_number() {
     let bad = always(Step::after(Act::Truncate, 3).with_tokens(9, Duration::ZERO));
     let gate = Setup::of(&[&bad]).start();
-    let answer = gate.post("/v1/responses", r#"{"model":"r","stream":true,"input":"hello"}"#);
+    let answer = gate.post("/v1/responses", RESPONSES);
     assert!(answer.has_error_event(), "{}", answer.text());
     assert!(!answer.text().contains("response.completed"));
+    let numbers: Vec<u64> = answer
+        .events()
+        .iter()
+        .filter_map(|data| serde_json::from_str::<serde_json::Value>(data).ok())
+        .filter_map(|event| event["sequence_number"].as_u64())
+        .collect();
+    let expected: Vec<u64> = (0..answer.events().len() as u64).collect();
+    assert_eq!(numbers, expected, "{}", answer.text());
 }
 
 #[test]
-fn malformed_events_after_content_do_not_stop_what_follows_or_end_explicitly() {
+fn a_break_is_told_with_the_target_the_cause_and_the_request() {
+    let bad = always(Step::after(Act::Truncate, 3).with_tokens(9, Duration::ZERO));
+    let gates = [
+        ("/v1/chat/completions", Setup::of(&[&bad]).start()),
+        ("/v1/responses", Setup::of(&[&bad]).start()),
+        ("/v1/messages", Setup { api: "anthropic", ..Setup::of(&[&bad]) }.start()),
+    ];
+    for (path, gate) in gates {
+        let body = if path == "/v1/responses" { RESPONSES.to_owned() } else { chat("r", true) };
+        let answer = gate.post(path, &body);
+        let id = answer.header("x-tidegate-request-id").expect("an id").to_owned();
+        let event = answer.events().pop().expect("an event");
+        let event: serde_json::Value = serde_json::from_str(&event).expect("JSON");
+        let message = event["error"]["message"].as_str().unwrap_or_default().to_owned();
+        let expected = format!("the answer of `a/m` broke: the stream ended early (request {id})");
+        assert_eq!(message, expected, "{path}");
+    }
+}
+
+#[test]
+fn an_event_after_content_that_is_no_json_is_a_break_and_not_handed_on() {
+    check(Step::after(Act::Malformed, 3).with_tokens(9, Duration::ZERO), 3);
     let bad = always(Step::after(Act::Malformed, 3).with_tokens(9, Duration::ZERO));
     let answer = Setup::of(&[&bad]).start().stream();
-    assert!(answer.has_error_event() && !answer.text().contains("[DONE]"), "{}", answer.text());
+    let is_json = |it: &String| serde_json::from_str::<serde_json::Value>(it).is_ok();
+    assert!(answer.events().iter().all(is_json), "{}", answer.text());
 }
 
 #[test]
@@ -88,6 +143,16 @@ fn what_follows_a_terminator_is_not_released() {
 }
 
 #[test]
+fn what_follows_a_terminator_in_the_chunk_of_the_first_content_is_not_released() {
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+    let done = "data: [DONE]\n\n";
+    let stream = [text, done, text, done].concat();
+    let raw = crate::nothing::raw_answer("200 OK", "text/event-stream", stream.as_bytes());
+    let answer = crate::nothing::before_a_good_one(&raw).stream();
+    assert_eq!(answer.text(), [text, done].concat());
+}
+
+#[test]
 fn a_stream_without_content_that_ends_well_is_a_success() {
     let fake = always(Step::ok().with_tokens(0, Duration::ZERO));
     let gate = Setup::of(&[&fake]).start();
@@ -97,13 +162,14 @@ fn a_stream_without_content_that_ends_well_is_a_success() {
 }
 
 #[test]
-fn s51_an_event_of_100_mb_is_capped_and_never_ends_cleanly() {
+fn s51_an_event_of_100_mb_is_capped_and_ends_with_an_error_event() {
     let huge = Step { size: Some(100 << 20), ..Step::after(Act::HugeEvent, 2) };
     let fake = always(huge.with_tokens(4, Duration::ZERO));
     let gate = Setup::of(&[&fake]).start();
     let answer = gate.stream();
     assert!(answer.body.len() < 20 << 20, "{} bytes", answer.body.len());
-    assert_eq!(answer.end, End::Broken, "a part of the event is out: only an abort is honest");
+    assert!(answer.has_error_event() && !answer.text().contains("[DONE]"));
+    assert_eq!(answer.end, End::Whole);
     eventually("the upstream is cancelled", || fake.counts().under_way == 0);
     assert_eq!(gate.health("a/m")["consecutive_failures"], 1);
 }
@@ -116,7 +182,7 @@ fn s51_an_event_of_100_mb_in_the_first_place_is_capped_too() {
     let gate = Setup::of(&[&bad]).start();
     let answer = gate.stream();
     assert!(answer.body.len() < 20 << 20, "{} bytes", answer.body.len());
-    assert_eq!(answer.end, End::Broken);
+    assert!(answer.has_error_event());
     assert_eq!(gate.health("a/m")["consecutive_failures"], 1);
     assert!(
         gate.admin("/metrics").text().contains("tidegate_hold_overflow_total{target=\"a/m\"} 1")

@@ -50,8 +50,10 @@ fn chat_chunks_have_their_class() {
             ),
             (r#"data: {"choices":[{"delta":{"content":"Hi"}}],"error":null}"#, Content),
             (r#"data: {"choices":[ { "delta" : { "content" : "Hi" } } ]}"#, Content),
-            (r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0}]}}]}"#, Content),
-            (r#"data: {"choices":[{"delta":{"function_call":{"name":"f"}}}]}"#, Content),
+            (
+                r#"data: {"choices":[{"delta":{"content":"","index":0,"is_last":false}}]}"#,
+                Lifecycle,
+            ),
             (r#"data: {"choices":[{"delta":{"reasoning_content":"hm"}}]}"#, Content),
             (r#"data: {"choices":[{"delta":{"content":null,"reasoning":"hm"}}]}"#, Content),
             (r#"data: {"choices":[{"delta":{"refusal":"no"}}]}"#, Content),
@@ -101,17 +103,56 @@ fn message_events_have_their_class() {
 }
 
 #[test]
-fn a_block_that_starts_announces_or_already_carries() {
-    for (block, expected) in [
-        (r#"{"type":"text","text":""}"#, Lifecycle),
-        (r#"{"type":"text","text":"a"}"#, Content),
-        (r#"{"type":"thinking","thinking":"","signature":""}"#, Lifecycle),
-        (r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#, Content),
-        (r#"{"type":"redacted_thinking","data":"x"}"#, Content),
+fn a_tool_call_announces_until_its_arguments_come() {
+    let whole = r#"[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":A}}]"#;
+    for (delta, expected) in [
+        (r#"{"tool_calls":[{"index":0}]}"#.to_owned(), Lifecycle),
+        (format!(r#"{{"tool_calls":{}}}"#, whole.replace('A', r#""""#)), Lifecycle),
+        (
+            format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":{}}}"#,
+                whole.replace('A', "null")
+            ),
+            Lifecycle,
+        ),
+        (format!(r#"{{"tool_calls":{}}}"#, whole.replace('A', r#""{\"""#)), Content),
+        (
+            r#"{"tool_calls":[{"index":0},{"index":1,"function":{"arguments":"x"}}]}"#.to_owned(),
+            Content,
+        ),
+        (
+            r#"{"tool_calls":[{"type":"custom","custom":{"name":"f","input":"x"}}]}"#.to_owned(),
+            Content,
+        ),
+        (r#"{"function_call":{"name":"f","arguments":""}}"#.to_owned(), Lifecycle),
+        (r#"{"function_call":{"arguments":"{"}}"#.to_owned(), Content),
+    ] {
+        let data = format!(r#"data: {{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
+        check(Dialect::OpenAiChat, &[(&data, expected)]);
+    }
+}
+
+#[test]
+fn a_block_that_starts_announces_whatever_its_kind() {
+    for block in [
+        r#"{"type":"text","text":""}"#,
+        r#"{"type":"text","text":"a"}"#,
+        r#"{"type":"thinking","thinking":"","signature":""}"#,
+        r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#,
+        r#"{"type":"server_tool_use","id":"t","name":"f","input":{"a":1}}"#,
+        r#"{"type":"redacted_thinking","data":"x"}"#,
     ] {
         let data = format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#);
-        typed(Dialect::AnthropicMessages, &[(&data, expected)]);
+        typed(Dialect::AnthropicMessages, &[(&data, Lifecycle)]);
     }
+}
+
+#[test]
+fn an_event_named_message_is_known_by_its_type() {
+    let stop = "event: message\ndata: {\"type\":\"message_stop\"}";
+    check(Dialect::AnthropicMessages, &[(stop, Terminator)]);
+    let done = "event: message\ndata: {\"type\":\"response.completed\"}";
+    check(Dialect::OpenAiResponses, &[(done, Terminator)]);
 }
 
 #[test]
@@ -120,6 +161,7 @@ fn a_delta_of_a_block_carries_unless_it_is_empty() {
         (r#"{"type":"text_delta","text":"a"}"#, Content),
         (r#"{"type":"text_delta","text":""}"#, Lifecycle),
         (r#"{"type":"input_json_delta","partial_json":"{"}"#, Content),
+        (r#"{"type":"input_json_delta","partial_json":""}"#, Lifecycle),
         (r#"{"type":"thinking_delta","thinking":"h"}"#, Content),
     ] {
         let data = format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
