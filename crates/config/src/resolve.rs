@@ -159,6 +159,7 @@ impl<'a> Resolver<'a> {
                 pin: route.affinity.pin.into(),
                 deadline: route.deadline.millis(),
                 max_hops: route.max_hops,
+                patience_share: route.patience_share,
                 budget: route.retry_budget.settings(),
                 on_auth_error: route.on_auth_error.into(),
             });

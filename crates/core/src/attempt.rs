@@ -43,6 +43,13 @@ pub struct Attempt {
     pub has_content: bool,
 }
 
+impl Attempt {
+    /// Whether an HTTP error ended it.
+    fn has_error_status(&self) -> bool {
+        self.outcome.is_some_and(|it| it.error_status.is_some())
+    }
+}
+
 /// The attempts of a request, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttemptLog {
@@ -60,6 +67,13 @@ impl AttemptLog {
 
     pub(crate) fn last_mut(&mut self) -> Option<&mut Attempt> {
         self.rest.last_mut().or(self.first.as_mut())
+    }
+
+    pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut Attempt> {
+        match number.checked_sub(1) {
+            None => self.first.as_mut(),
+            Some(number) => self.rest.get_mut(number),
+        }
     }
 
     /// How many there are.
@@ -120,6 +134,8 @@ pub enum End {
     BudgetSpent,
     /// The request's time is over.
     Deadline,
+    /// The client will not wait any longer.
+    OutOfPatience,
     /// No candidate is left, or there never was one.
     NothingLeft,
     /// No target of the route can do what the request needs.
@@ -136,6 +152,8 @@ pub enum Answer {
     NoHealthyBackend,
     /// An error of our own: the request needs what no target can do.
     NothingAble,
+    /// An error of our own: the request's or the client's time came before an answer.
+    OutOfTime,
     /// Nobody is there to see it.
     Nobody,
 }
@@ -153,6 +171,7 @@ pub struct Finish {
 
 const NO_HEALTHY_BACKEND: u16 = 503;
 const NOTHING_ABLE: u16 = 400;
+const OUT_OF_TIME: u16 = 504;
 /// No client sees it; it keeps cancelled requests apart in traces.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
@@ -168,11 +187,15 @@ impl AttemptLog {
             End::NothingAble => (Answer::NothingAble, NOTHING_ABLE),
             End::AuthSurfaced => self.relay(self.iter().last()),
             End::ClientFault if self.too_long().next().is_none() => self.relay(self.iter().last()),
-            End::ClientFault
-            | End::HopLimit
-            | End::BudgetSpent
-            | End::Deadline
-            | End::NothingLeft => self.relay(self.to_relay()),
+            End::ClientFault | End::HopLimit | End::BudgetSpent | End::NothingLeft => {
+                self.relay(self.to_relay())
+            }
+            End::Deadline if self.to_relay().is_some() => self.relay(self.to_relay()),
+            // An attempt that was not given up, but failed when no time was left for another.
+            End::OutOfPatience if self.iter().last().is_some_and(Attempt::has_error_status) => {
+                self.relay(self.to_relay())
+            }
+            End::Deadline | End::OutOfPatience => (Answer::OutOfTime, OUT_OF_TIME),
         };
         Finish { end, answer, status }
     }

@@ -233,6 +233,11 @@ impl Backend {
         self.endpoint.as_ref().map_or(&self.health.contact, |endpoint| &endpoint.contact)
     }
 
+    /// How long such requests usually take here; `None` without samples.
+    pub(crate) fn usual_time(&self, is_stream: bool) -> Option<Millis> {
+        self.health.cell.usual_time(is_stream)
+    }
+
     pub(crate) fn in_flight(&self) -> u32 {
         self.health.in_flight.load(Ordering::Relaxed)
     }

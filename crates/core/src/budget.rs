@@ -39,21 +39,30 @@ impl Budget {
         self.requests.add(now);
     }
 
+    /// Whether the budget has room for a hop of a request that began at `began`. Counts nothing.
+    pub(crate) fn has_room(&self, now: Now, began: Now) -> bool {
+        self.is_within(self.hops.sum(now, Edge::Touching) + 1, now, began)
+    }
+
     /// Counts a hop of a request that began at `began`, if the budget has room for it.
     pub(crate) fn allow_hop(&self, now: Now, began: Now) -> bool {
         // Counted first: of two threads that ask at once, neither can miss the other's hop.
         self.hops.add(now);
-        // A request older than the window still counts itself.
-        let is_old = u64::from(now.since(began) >= self.settings.window);
-        let requests = self.requests.sum(now, Edge::Inside) + is_old;
-        let hops = self.hops.sum(now, Edge::Touching);
-        let above = hops.saturating_sub(u64::from(self.settings.floor));
-        // A quotient, not a product: 29 of 100 is the same number as a written 0.29.
-        let is_allowed = above == 0 || above as f64 / requests as f64 <= self.settings.ratio;
+        let is_allowed = self.is_within(self.hops.sum(now, Edge::Touching), now, began);
         if !is_allowed {
             self.hops.take_back(now);
         }
         is_allowed
+    }
+
+    /// Whether so many hops are within the budget.
+    fn is_within(&self, hops: u64, now: Now, began: Now) -> bool {
+        // A request older than the window still counts itself.
+        let is_old = u64::from(now.since(began) >= self.settings.window);
+        let requests = self.requests.sum(now, Edge::Inside) + is_old;
+        let above = hops.saturating_sub(u64::from(self.settings.floor));
+        // A quotient, not a product: 29 of 100 is the same number as a written 0.29.
+        above == 0 || above as f64 / requests as f64 <= self.settings.ratio
     }
 }
 

@@ -15,7 +15,8 @@ use crate::{
     latency::Latency,
     outcome::{Outcome, OutcomeKind},
     sync::{AtomicU64, Mutex, Ordering, fence, lock, pause},
-    time::Now,
+    time::{Millis, Now},
+    usual::UsualTimes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,7 @@ pub struct LastError {
 pub(crate) struct Guarded {
     pub(crate) breaker: Breaker,
     pub(crate) latency: Latency,
+    pub(crate) usual: UsualTimes,
     pub(crate) last_error: Option<LastError>,
     pub(crate) last_check: Option<Now>,
 }
@@ -92,8 +94,13 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn new(breaker: Breaker) -> Self {
-        let guarded =
-            Guarded { breaker, latency: Latency::default(), last_error: None, last_check: None };
+        let guarded = Guarded {
+            breaker,
+            latency: Latency::default(),
+            usual: UsualTimes::default(),
+            last_error: None,
+            last_check: None,
+        };
         let words = encode(&Words::of(&guarded)).map(AtomicU64::new);
         Self { version: AtomicU64::new(0), words, guarded: Mutex::new(guarded) }
     }
@@ -117,6 +124,11 @@ impl Cell {
             return self.read().gate;
         }
         plain_gate(word >> FLAG_BITS, word & IS_SPOTLESS != 0)
+    }
+
+    /// How long such requests usually take; `None` without samples.
+    pub(crate) fn usual_time(&self, is_stream: bool) -> Option<Millis> {
+        lock(&self.guarded).usual.of(is_stream)
     }
 
     /// The words as one writer left them.
@@ -186,7 +198,7 @@ fn decode(words: [u64; WORDS]) -> Words {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{settings::HealthSettings, time::Millis};
+    use crate::settings::HealthSettings;
 
     #[test]
     fn a_reader_sees_what_the_lock_guards() {

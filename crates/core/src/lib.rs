@@ -42,6 +42,7 @@ mod sync;
 mod tactic;
 pub mod time;
 pub mod transition;
+pub mod usual;
 
 pub use backend::Backend;
 pub use cell::LastError;

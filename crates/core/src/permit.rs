@@ -19,6 +19,13 @@ pub struct Permit {
     pub(crate) endpoint: Option<Pass>,
     pub(crate) is_last_resort: bool,
     pub(crate) has_content: bool,
+    /// Whether its request asks for a stream: which usual time it is compared with.
+    pub(crate) is_stream: bool,
+    pub(crate) sent_at: Option<Now>,
+    pub(crate) last_byte_at: Option<Now>,
+    pub(crate) is_committed: bool,
+    /// The moment at which leaving it was last considered (`plan/patience.rs`).
+    pub(crate) considered: Option<Now>,
 }
 
 impl Permit {
@@ -32,7 +39,20 @@ impl Permit {
         backend.health.in_flight.fetch_add(1, Ordering::Relaxed);
         backend.contact().used(began);
         let is_last_resort = own.is_none();
-        Self { backend, key, began, own, endpoint, is_last_resort, has_content: false }
+        Self {
+            backend,
+            key,
+            began,
+            own,
+            endpoint,
+            is_last_resort,
+            has_content: false,
+            is_stream: false,
+            sent_at: None,
+            last_byte_at: None,
+            is_committed: false,
+            considered: None,
+        }
     }
 
     /// The backend to ask.
@@ -64,6 +84,38 @@ impl Permit {
     #[must_use]
     pub fn is_last_resort(&self) -> bool {
         self.is_last_resort
+    }
+
+    /// The request is being sent: from here on the backend is waited for.
+    pub fn sent(&mut self, now: Now) {
+        self.sent_at = Some(now);
+    }
+
+    /// Bytes of the answer's body arrived, of whatever kind: pings, comments and white space are
+    /// signs of life.
+    pub fn body_bytes(&mut self, now: Now) {
+        self.last_byte_at = Some(now);
+    }
+
+    /// Bytes of the answer are released to the client, which ends every chance of another attempt
+    /// though there may be no content yet.
+    pub fn commit(&mut self) {
+        self.is_committed = true;
+    }
+
+    /// Whether the client has got something of this attempt's answer.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.is_committed || self.has_content
+    }
+
+    /// The attempt is over and only the report about its target is still to come: it has nothing
+    /// more to say about the endpoint.
+    pub(crate) fn without_endpoint(mut self) -> Self {
+        if let (Some(pass), Some(endpoint)) = (self.endpoint.take(), &self.backend.endpoint) {
+            endpoint.cell.with(|guarded| guarded.breaker.release(&pass));
+        }
+        self
     }
 
     /// Whether its attempt has got to its first content.

@@ -10,11 +10,19 @@
 //! - A (target, key) is visited at most once; attempts are at most `max_hops` + 1; nothing starts
 //!   after the deadline (I7).
 //! - No next attempt once content was released (I8).
+//! - Before anything is released, the client's patience may end an attempt or the request
+//!   (`plan/patience.rs`).
 //! - The first hop, to a target of rank 0, is free; every other hop draws on the budget, asked
 //!   before the pick (I19).
 //! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20).
 
+mod patience;
+
+pub use patience::PatienceVerdict;
+
 use std::sync::Arc;
+
+use patience::{Patience, Unsettled};
 
 use crate::{
     attempt::{Attempt, AttemptLog, End, Finish},
@@ -41,8 +49,12 @@ pub struct Ask<'a> {
     pub needs: Needs,
     /// Whether the answer is to be streamed.
     pub is_stream: bool,
-    /// The client's own limit on the whole request, if it states one.
+    /// Whether the answer is held beyond its first content, which is then reported late.
+    pub is_held: bool,
+    /// A limit on the whole request besides the route's deadline.
     pub within: Option<Millis>,
+    /// How long the client waits for the first byte of an answer, if it says so.
+    pub patience: Option<Millis>,
     /// The backend that holds this conversation's state, where the owner of the conversation knows
     /// it: a pin that no table keeps, no time ends and no lower-numbered tier draws away.
     pub stays_at: Option<&'a str>,
@@ -67,10 +79,13 @@ pub struct Plan {
     stays_at: Option<u16>,
     needs: Needs,
     is_stream: bool,
+    is_held: bool,
     began: Now,
     /// When the budget counted it: at its first choice.
     counted_at: Now,
     deadline: Now,
+    patience: Option<Patience>,
+    unsettled: Vec<Unsettled>,
     log: AttemptLog,
     next_key_of: Option<u16>,
     end: Option<End>,
@@ -86,9 +101,12 @@ impl Plan {
             stays_at: ask.stays_at.and_then(|id| route.position(id)),
             needs: ask.needs,
             is_stream: ask.is_stream,
+            is_held: ask.is_held,
             began: now,
             counted_at: now,
             deadline: now.after(within),
+            patience: ask.patience.map(|patience| Patience::new(now, patience)),
+            unsettled: Vec::new(),
             log: AttemptLog::default(),
             next_key_of: None,
             end: None,
@@ -117,14 +135,17 @@ impl Plan {
 
     /// The attempt ended: health learns of it, and the plan whether the request goes on.
     pub fn report(&mut self, now: Now, permit: Permit, outcome: &Outcome, notes: &mut Notes) {
-        let has_content = permit.has_content();
+        let (has_content, is_released) = (permit.has_content(), permit.is_released());
         permit.report(now, outcome, notes);
+        if outcome.kind == OutcomeKind::Success {
+            self.answered(now, notes);
+        }
         let Some(attempt) = self.log.last_mut() else { return };
         attempt.outcome = Some(*outcome);
         attempt.ended_at = Some(now);
         attempt.has_content = has_content;
         let attempt = *attempt;
-        self.end = self.end_after(outcome, has_content);
+        self.end = self.end_after(now, outcome, is_released);
         self.next_key_of = outcome.kind.asks_next_key().then_some(attempt.candidate);
         if outcome.kind == OutcomeKind::Success && self.route.pin == PinMode::Answered {
             self.follow_answer(now, &attempt);
@@ -264,6 +285,9 @@ impl Plan {
         if now.reached(self.deadline) {
             return Err(End::Deadline);
         }
+        if self.is_out_of_patience(now) {
+            return Err(End::OutOfPatience);
+        }
         if hop > self.route.max_hops as usize {
             return Err(End::HopLimit);
         }
@@ -334,18 +358,22 @@ impl Plan {
     fn admit(&self, now: Now, candidate: u16, selection: &Selection) -> Option<Permit> {
         let backend = self.route.backend(candidate);
         let key = backend.pick_key(now, |key| self.is_untried(candidate, key))?;
-        if selection.rank.is_last_resort() {
-            return Some(backend.last_resort(now, key));
-        }
-        let leases = &backend.leases;
-        let longest = if self.is_stream { leases.first_content } else { leases.answer };
-        backend.take(now, key, longest.min(self.deadline.since(now)))
+        let mut permit = if selection.rank.is_last_resort() {
+            backend.last_resort(now, key)
+        } else {
+            let leases = &backend.leases;
+            let is_early = self.is_stream && !self.is_held;
+            let longest = if is_early { leases.first_content } else { leases.answer };
+            backend.take(now, key, longest.min(self.deadline.since(now)))?
+        };
+        permit.is_stream = self.is_stream;
+        Some(permit)
     }
 
-    fn end_after(&self, outcome: &Outcome, has_content: bool) -> Option<End> {
+    fn end_after(&self, now: Now, outcome: &Outcome, is_released: bool) -> Option<End> {
         let surfaces = self.route.on_auth_error == OnAuthError::Surface;
         match outcome.kind.policy().go_on {
-            GoOn::BeforeContent | GoOn::UnlessSurfaced | GoOn::ToLargerContext if has_content => {
+            GoOn::BeforeContent | GoOn::UnlessSurfaced | GoOn::ToLargerContext if is_released => {
                 Some(End::Broken)
             }
             GoOn::UnlessSurfaced if surfaces => Some(End::AuthSurfaced),
@@ -353,6 +381,10 @@ impl Plan {
             GoOn::No => Some(match outcome.kind {
                 OutcomeKind::Success => End::Answered,
                 OutcomeKind::Truncated => End::Broken,
+                OutcomeKind::Cancelled if is_released => End::Cancelled,
+                // Its time ended it: the client is still there, and gets an answer.
+                OutcomeKind::Cancelled if now.reached(self.deadline) => End::Deadline,
+                OutcomeKind::Cancelled if self.is_out_of_patience(now) => End::OutOfPatience,
                 OutcomeKind::Cancelled => End::Cancelled,
                 _ => End::ClientFault,
             }),

@@ -39,9 +39,10 @@ impl Permit {
         self.head(now, notes);
         self.has_content = true;
         let backend = &self.backend;
-        let own = self.own.as_mut();
+        let (own, is_stream) = (self.own.as_mut(), self.is_stream);
         let change = backend.health.cell.with(|guarded| {
             guarded.latency.sample(now, took);
+            guarded.usual.sample(is_stream, now, took);
             let change = own.and_then(|pass| guarded.breaker.content(now, pass));
             change.map(|change| tell_breaker(now, change, guarded, None))
         });
@@ -57,7 +58,9 @@ impl Permit {
         if outcome.kind == OutcomeKind::Success {
             backend.health.contact.succeeded(now);
         }
-        let after_content = self.has_content || outcome.kind == OutcomeKind::Truncated;
+        // An answer that was committed without content can break before its content.
+        let is_broken = outcome.kind == OutcomeKind::Truncated && !self.is_committed;
+        let after_content = self.has_content || is_broken;
         let change = backend.health.cell.with(|guarded| {
             guarded.note(now, outcome);
             let breaker = &mut guarded.breaker;

@@ -129,6 +129,7 @@ pub struct Route {
     pub(crate) pin: PinMode,
     pub(crate) deadline: Millis,
     pub(crate) max_hops: u32,
+    pub(crate) patience_share: f64,
     pub(crate) on_auth_error: OnAuthError,
     pub(crate) budget: Arc<Budget>,
     /// For each tier: the candidate index from which `round_robin` looks next.
@@ -160,6 +161,7 @@ impl Route {
             pin: settings.pin,
             deadline: settings.deadline,
             max_hops: settings.max_hops,
+            patience_share: settings.patience_share,
             on_auth_error: settings.on_auth_error,
             budget: Arc::new(Budget::new(settings.budget)),
             cursors: settings.tiers.iter().map(|_| AtomicU32::new(0)).collect(),

@@ -241,6 +241,8 @@ pub struct RouteSettings {
     pub deadline: Millis,
     /// Hops beyond the first attempt.
     pub max_hops: u32,
+    /// The share of a client's remaining patience that one silent attempt may use.
+    pub patience_share: f64,
     /// The budget of hops that are not free.
     pub budget: BudgetSettings,
     /// Whether a rejected key ends the request.
@@ -257,6 +259,7 @@ impl Default for RouteSettings {
             pin: PinMode::Selected,
             deadline: Millis::minutes(10),
             max_hops: 8,
+            patience_share: 0.6,
             budget: BudgetSettings::default(),
             on_auth_error: OnAuthError::FailOver,
         }

@@ -41,8 +41,10 @@ pub enum OwnErrorKind {
     BodyTooLarge,
     /// The body is no JSON, or is encoded in a way that is not understood.
     UnsupportedMediaType,
-    /// The caller waited longer than its own deadline, or sent its body too slowly.
+    /// The caller sent its body too slowly.
     Timeout,
+    /// The request's deadline, or the end of its client's patience, came before an answer.
+    OutOfTime,
     /// An upstream answered with what cannot be relayed, such as a redirect.
     BadGateway,
     /// The answer broke after a part of it was released.
@@ -86,6 +88,7 @@ impl OwnErrorKind {
             Self::BodyTooLarge => (413, "request_too_large", INVALID, "request_too_large"),
             Self::UnsupportedMediaType => (415, "unsupported_media_type", INVALID, INVALID),
             Self::Timeout => (408, "timeout", "timeout_error", "timeout_error"),
+            Self::OutOfTime => (504, "timeout", "timeout", "timeout"),
             Self::BadGateway => (502, "bad_gateway", "server_error", "api_error"),
             Self::StreamBroken => (502, "stream_broken", "server_error", "api_error"),
             Self::LoopDetected => (508, "loop_detected", "server_error", "api_error"),
@@ -119,7 +122,7 @@ pub struct OwnError<'a> {
     pub message: &'a str,
     /// The field of the request that is at fault, if one is.
     pub param: Option<&'a str>,
-    /// What was tried; told on `no_healthy_backend` only.
+    /// What was tried; shown on `no_healthy_backend` and `timeout` only.
     pub attempts: &'a [AttemptLine<'a>],
     /// The request's id.
     pub request_id: Option<&'a str>,
@@ -206,7 +209,9 @@ impl<'a> OwnError<'a> {
     }
 
     fn attempts(&self) -> Option<&'a [AttemptLine<'a>]> {
-        (self.kind == OwnErrorKind::NoHealthyBackend).then_some(self.attempts)
+        let is_shown =
+            matches!(self.kind, OwnErrorKind::NoHealthyBackend | OwnErrorKind::OutOfTime);
+        is_shown.then_some(self.attempts)
     }
 
     fn openai(&self) -> OpenAiBody<'a> {

@@ -150,6 +150,15 @@ impl<'a> Check<'a> {
                     .help("8 is the default, and enough for most routes"),
             );
         }
+        let share = route.patience_share;
+        if !(share > 0.0 && share <= 1.0) {
+            let message = format!("`{path}.patience_share` of {share} is no share");
+            self.report(
+                self.error(&codes::BAD_SETTING, &path.key("patience_share"), message)
+                    .label("must be more than 0 and at most 1")
+                    .help("1 keeps every attempt until the client's patience ends"),
+            );
+        }
         let zeros = [
             ("deadline", route.deadline.millis(), path.key("deadline")),
             (

@@ -47,6 +47,11 @@ pub struct RouteFile {
     #[serde(default = "default_max_hops")]
     #[schemars(example = 3)]
     pub max_hops: u32,
+    /// The share of a client's remaining patience (the timeout that its SDK sends) after which an
+    /// attempt that is still silent is left for another target.
+    #[serde(default = "default_patience_share")]
+    #[schemars(example = 0.5)]
+    pub patience_share: f64,
     /// The budget of hops that are not free.
     #[serde(default)]
     pub retry_budget: RetryBudgetFile,
@@ -65,6 +70,10 @@ fn default_deadline() -> Duration {
 
 fn default_max_hops() -> u32 {
     RouteSettings::default().max_hops
+}
+
+fn default_patience_share() -> f64 {
+    RouteSettings::default().patience_share
 }
 
 /// How sessions stick to targets.

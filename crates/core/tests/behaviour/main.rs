@@ -12,6 +12,7 @@ mod failover;
 mod keys;
 mod operator;
 mod outcomes;
+mod patience;
 mod plain_cache;
 mod probes;
 mod properties;

@@ -89,6 +89,7 @@ impl Model {
             Success => Some(End::Answered),
             Truncated => Some(End::Broken),
             ClientFault => Some(End::ClientFault),
+            Cancelled if now >= request.deadline && !attempt.has_content => Some(End::Deadline),
             Cancelled => Some(End::Cancelled),
             _ if attempt.has_content => Some(End::Broken),
             AuthRejected if surfaces => Some(End::AuthSurfaced),
@@ -169,6 +170,8 @@ pub(crate) fn status_of(request: &Request, end: End) -> u16 {
         End::NothingAble => 400,
         End::AuthSurfaced => shown(answers.last()),
         End::ClientFault if !was_too_long => shown(answers.last()),
+        End::OutOfPatience => 504,
+        End::Deadline if answers.iter().all(|it| it.error_status.is_none()) => 504,
         End::ClientFault | End::HopLimit | End::BudgetSpent | End::Deadline | End::NothingLeft => {
             let answered = || answers.iter().rev().filter(|it| it.error_status.is_some());
             let is_ours = |it: &&Outcome| {

@@ -78,6 +78,7 @@ fn route(backends: usize) -> impl Strategy<Value = RouteSettings> {
             pin: if choices.0 { PinMode::Answered } else { PinMode::Selected },
             deadline: Millis::seconds(600),
             max_hops: limits.0,
+            patience_share: 0.6,
             budget: BudgetSettings {
                 window: Millis::seconds(10),
                 ratio: limits.2,

@@ -57,7 +57,7 @@ pub(crate) struct Request {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) session: Option<u8>,
     is_stream: bool,
-    deadline: Now,
+    pub(crate) deadline: Now,
     asked_at: Option<Now>,
     pub(crate) pin_was_kept: bool,
     pub(crate) end: Option<End>,

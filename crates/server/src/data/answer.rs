@@ -85,8 +85,11 @@ pub(crate) fn failure(
             );
             (OwnErrorKind::MissingAbility, &*unable)
         }
+        (End::OutOfPatience, _) => {
+            (OwnErrorKind::OutOfTime, "no target answered within the client's own timeout")
+        }
         (End::Cancelled | End::Deadline, _) => {
-            (OwnErrorKind::Timeout, "the request's deadline came before an answer")
+            (OwnErrorKind::OutOfTime, "the request's deadline came before an answer")
         }
         (_, 502) => {
             (OwnErrorKind::BadGateway, "the last target answered with what cannot be relayed")

@@ -73,9 +73,10 @@ pub(crate) async fn forward(
         caller: &inbound.caller.name,
         session,
         needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
-        // Told of content only at the commit, the core has to wait for it as for a whole answer.
-        is_stream: head.is_stream && !hold.is_on(),
+        is_stream: head.is_stream,
+        is_held: hold.is_on(),
         within: inbound.within(),
+        patience: None,
         stays_at: None,
     };
     let whose = Whose {
@@ -168,7 +169,7 @@ fn over(
     journey.ended(&finish);
     let relayed = match finish.answer {
         Answer::Attempt(number) => said.get_mut(number).and_then(Option::take),
-        Answer::NoHealthyBackend | Answer::NothingAble | Answer::Nobody => None,
+        Answer::NoHealthyBackend | Answer::NothingAble | Answer::OutOfTime | Answer::Nobody => None,
     };
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
     let mut response = match relayed {

@@ -51,6 +51,8 @@ pub(crate) enum ClientFailure {
     BudgetSpent,
     /// The request's time was over.
     Deadline,
+    /// The client would not wait any longer.
+    OutOfPatience,
     /// No candidate was left.
     NothingLeft,
     /// The gateway itself was at fault.
@@ -58,12 +60,13 @@ pub(crate) enum ClientFailure {
 }
 
 impl ClientFailure {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Broken,
         Self::AuthSurfaced,
         Self::HopLimit,
         Self::BudgetSpent,
         Self::Deadline,
+        Self::OutOfPatience,
         Self::NothingLeft,
         Self::Gateway,
     ];
@@ -76,6 +79,7 @@ impl ClientFailure {
             Self::HopLimit => "hop_limit",
             Self::BudgetSpent => "budget_spent",
             Self::Deadline => "deadline",
+            Self::OutOfPatience => "out_of_patience",
             Self::NothingLeft => "nothing_left",
             Self::Gateway => "gateway",
         }
@@ -103,6 +107,7 @@ impl Verdict {
             Some(End::HopLimit) => ClientFailure::HopLimit,
             Some(End::BudgetSpent) => ClientFailure::BudgetSpent,
             Some(End::Deadline) => ClientFailure::Deadline,
+            Some(End::OutOfPatience) => ClientFailure::OutOfPatience,
             Some(End::NothingLeft) => ClientFailure::NothingLeft,
             None if status >= 500 => ClientFailure::Gateway,
             None if status >= 400 => return Self::plain(RequestResult::Refused),

@@ -190,7 +190,7 @@ fn the_clients_own_deadline_ends_the_request_and_charges_nobody() {
     let headers = "x-stainless-read-timeout: 0.5\r\n";
     let answer = gate.post_with("/v1/chat/completions", headers, &chat("r", true));
     assert!(began.elapsed() < SLACK);
-    assert_eq!(answer.status, 408, "{}", answer.text());
+    assert_eq!(answer.status, 504, "{}", answer.text());
     assert_eq!(gate.health("a/m")["consecutive_failures"], 0);
 }
 

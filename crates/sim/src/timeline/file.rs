@@ -59,6 +59,8 @@ pub(super) struct InlineConfig {
     pub(super) pin: PinWord,
     /// Hops beyond the first attempt [8].
     pub(super) max_hops: Option<u32>,
+    /// The share of a client's patience that one silent attempt may use [60%].
+    pub(super) patience_share: Option<Percent>,
     /// The longest a whole request may take [10m].
     pub(super) deadline: Option<Duration>,
     /// The budget of hops that are not free.

@@ -182,6 +182,7 @@ fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSet
         pin: config.pin.into(),
         deadline: config.deadline.as_ref().map_or(defaults.deadline, |it| it.millis()),
         max_hops: config.max_hops.unwrap_or(defaults.max_hops),
+        patience_share: config.patience_share.map_or(defaults.patience_share, |it| it.fraction()),
         budget: config.retry_budget.settings(),
         on_auth_error: config.on_auth_error.into(),
     }
