@@ -98,8 +98,8 @@ impl Plan {
     }
 
     /// Ends the attempt under way in favour of another target, which [`Plan::next`] chooses. Says
-    /// how it ended, as far as that is known: a report that waits counts as cancelled until then.
-    pub fn leave(&mut self, now: Now, permit: Permit, notes: &mut Notes) -> Outcome {
+    /// how it ended; `None` while its report waits. Until then it counts as cancelled.
+    pub fn leave(&mut self, now: Now, permit: Permit, notes: &mut Notes) -> Option<Outcome> {
         let verdict = silence_of(now, &permit);
         let kind = match verdict {
             SilenceVerdict::Timeout => OutcomeKind::Timeout,
@@ -107,7 +107,8 @@ impl Plan {
         };
         let outcome = Outcome::unanswered(kind);
         let attempt = self.log.len().saturating_sub(1);
-        if verdict == SilenceVerdict::TimeoutIfAnsweredElsewhere {
+        let waits = verdict == SilenceVerdict::TimeoutIfAnsweredElsewhere;
+        if waits {
             self.unsettled.push(Unsettled { permit: permit.without_endpoint(), attempt });
         } else {
             permit.report(now, &outcome, notes);
@@ -117,7 +118,7 @@ impl Plan {
             it.ended_at = Some(now);
         }
         self.next_key_of = None;
-        outcome
+        (!waits).then_some(outcome)
     }
 
     /// How an attempt ends that the request's deadline, its client's patience or a client that left

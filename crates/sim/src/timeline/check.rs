@@ -39,6 +39,9 @@ const PROBES_MAX: u64 = 20_000_000;
 /// Each session costs memory.
 const SESSIONS_MAX: u32 = 1_000_000;
 
+/// A gateway ignores a shorter one.
+const PATIENCE_MIN: Millis = Millis::seconds(1);
+
 /// Collects problems with their places.
 pub(super) struct Desk<'a> {
     document: &'a Document,
@@ -129,6 +132,10 @@ fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
         let message = format!("`traffic.sessions`: {} is more than {SESSIONS_MAX}", file.sessions);
         desk.refuse(&here.key("sessions"), Diagnostic::error(&BAD_VALUE, message));
     }
+    if file.patience.as_ref().is_some_and(|it| it.millis() < PATIENCE_MIN) {
+        let message = "`traffic.patience` is less than a second, which the gateway ignores";
+        desk.refuse(&here.key("patience"), Diagnostic::error(&BAD_VALUE, message));
+    }
     let rate = match rate(&file.rate) {
         Ok(rate) => rate,
         Err(problem) => {
@@ -146,6 +153,7 @@ fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
         sessions: file.sessions,
         stream: file.stream.map_or(1.0, |share| share.fraction()),
         clients_retry: file.clients_retry,
+        patience: file.patience.as_ref().map(|it| it.millis()),
     })
 }
 

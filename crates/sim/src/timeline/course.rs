@@ -23,10 +23,12 @@ pub(super) struct Course {
     pub(super) head: Option<Millis>,
     /// When content is released, if it is.
     pub(super) content: Option<Millis>,
+    /// From when on bytes without content keep coming, if they do.
+    pub(super) pings: Option<Millis>,
     /// When it ends.
     pub(super) end: Millis,
-    /// How it ends.
-    pub(super) outcome: Outcome,
+    /// How it ends; `None` if the request's deadline ends it.
+    pub(super) outcome: Option<Outcome>,
 }
 
 /// What a course depends on besides the phase.
@@ -59,8 +61,9 @@ fn unhindered(act: Act, phase: &Phase, it: &Circumstances<'_>) -> Course {
     let error = |outcome| Course {
         head: Some(phase.error_after),
         content: None,
+        pings: None,
         end: phase.error_after,
-        outcome,
+        outcome: Some(outcome),
     };
     match act {
         Act::Answer { factor } => answer(&phase.pace, factor, phase.pace.tokens, ok, it),
@@ -70,18 +73,23 @@ fn unhindered(act: Act, phase: &Phase, it: &Circumstances<'_>) -> Course {
         Act::ErrorEvent => error(Outcome::error(OutcomeKind::ServerError, 200)),
         Act::Refuse => {
             let outcome = Outcome::unanswered(OutcomeKind::Transport);
-            Course { head: None, content: None, end: phase.error_after, outcome }
+            let (end, outcome) = (phase.error_after, Some(outcome));
+            Course { head: None, content: None, pings: None, end, outcome }
         }
         Act::Hang => {
             let outcome = Outcome::unanswered(OutcomeKind::Timeout);
-            Course { head: None, content: None, end: never, outcome }
+            Course { head: None, content: None, pings: None, end: never, outcome: Some(outcome) }
         }
-        Act::CommentsOnly | Act::Stall { tokens: 0 } => Course {
-            head: Some(paced(&phase.pace, 1.0, it)),
-            content: None,
-            end: never,
-            outcome: broken(OutcomeKind::Timeout),
-        },
+        Act::CommentsOnly | Act::Stall { tokens: 0 } => {
+            let head = Some(paced(&phase.pace, 1.0, it));
+            Course {
+                head,
+                content: None,
+                pings: head.filter(|_| act == Act::CommentsOnly && it.is_stream),
+                end: never,
+                outcome: Some(broken(OutcomeKind::Timeout)),
+            }
+        }
         Act::Stall { tokens } => {
             let mut course = answer(&phase.pace, 1.0, tokens, broken(OutcomeKind::Timeout), it);
             course.end = never;
@@ -112,16 +120,22 @@ fn answer(
         if factor * crowd == 1.0 { pace.token_gap } else { pace.token_gap.scaled(factor * crowd) };
     let rest = Millis(gap.0.saturating_mul(u64::from(tokens.saturating_sub(1))));
     let end = plus(first, rest);
+    let answer = |content: Millis, end: Millis, outcome: Outcome| Course {
+        head: Some(content),
+        content: Some(content),
+        pings: None,
+        end,
+        outcome: Some(outcome),
+    };
     if !it.is_stream {
-        return Course { head: Some(end), content: Some(end), end, outcome };
+        return answer(end, end, outcome);
     }
     // A gap longer than the idle limit ends the stream after its first token.
     if gap > it.timeouts.idle && tokens > 1 {
         let outcome = Outcome { kind: OutcomeKind::Timeout, ..outcome };
-        let end = plus(first, it.timeouts.idle);
-        return Course { head: Some(first), content: Some(first), end, outcome };
+        return answer(first, plus(first, it.timeouts.idle), outcome);
     }
-    Course { head: Some(first), content: Some(first), end, outcome }
+    answer(first, end, outcome)
 }
 
 /// How long a first token takes at this pace now.
@@ -137,7 +151,7 @@ fn crowding(pace: &Pace, in_flight: u32) -> f64 {
     }
 }
 
-/// The gateway's patience with one attempt.
+/// The gateway's limits on waiting for one attempt.
 fn by_timers(course: Course, it: &Circumstances<'_>) -> Course {
     let timeouts = it.timeouts;
     // To the first content of a stream; without one to the head, and then from piece to piece.
@@ -160,26 +174,25 @@ fn by_timers(course: Course, it: &Circumstances<'_>) -> Course {
 }
 
 fn by_deadline(course: Course, it: &Circumstances<'_>) -> Course {
-    let blame_after = it.timeouts.blame_after;
-    cut(course, it.left, |waited, status| Outcome::out_of_time(waited, blame_after, status))
+    cut(course, it.left, |_| None)
 }
 
-fn timed_out(_: Millis, status: Option<u16>) -> Outcome {
-    Outcome::broken(OutcomeKind::Timeout, status)
+fn timed_out(status: Option<u16>) -> Option<Outcome> {
+    Some(Outcome::broken(OutcomeKind::Timeout, status))
 }
 
 /// Ends a course at `limit` if it has not ended before.
 fn cut(
     course: Course,
     limit: Millis,
-    outcome: impl FnOnce(Millis, Option<u16>) -> Outcome,
+    outcome: impl FnOnce(Option<u16>) -> Option<Outcome>,
 ) -> Course {
     if course.end <= limit {
         return course;
     }
     let head = course.head.filter(|head| *head < limit);
     let content = course.content.filter(|content| *content < limit);
-    Course { head, content, end: limit, outcome: outcome(limit, head.and(Some(200))) }
+    Course { head, content, end: limit, outcome: outcome(head.and(Some(200))), ..course }
 }
 
 fn plus(a: Millis, b: Millis) -> Millis {
@@ -217,7 +230,8 @@ mod tests {
         };
         let course = course(&phase(act), &it);
         let ms = |moment: Option<Millis>| moment.map(|it| it.0);
-        (ms(course.head), ms(course.content), course.end.0, course.outcome.kind)
+        let kind = course.outcome.expect("its deadline is far away").kind;
+        (ms(course.head), ms(course.content), course.end.0, kind)
     }
 
     #[test]
@@ -288,6 +302,6 @@ mod tests {
         };
         let course = course(&phase(Act::Answer { factor: 1.0 }), &it);
         assert_eq!((course.content, course.end), (Some(Millis(300)), Millis(400)));
-        assert_eq!(course.outcome.kind, OutcomeKind::Cancelled);
+        assert_eq!(course.outcome, None, "what it teaches is the core's to say");
     }
 }

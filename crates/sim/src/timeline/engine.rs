@@ -16,6 +16,7 @@
 mod attempts;
 mod clients;
 mod observe;
+mod patience;
 mod probes;
 
 pub(super) use observe::why;
@@ -85,6 +86,8 @@ struct Call {
     plan: Option<Plan>,
     permit: Option<Permit>,
     ticket: Option<Ticket>,
+    /// Attempts that were left and whose reports wait for another target's answer.
+    unsettled: Vec<Unsettled>,
     /// Moves on with every event, so that an event of an attempt that was cut off is stale.
     turn: u32,
     session: u32,
@@ -93,6 +96,15 @@ struct Call {
     /// When the client first asked.
     began: Now,
     attempt: Ongoing,
+}
+
+/// An attempt that was left and is not reported yet.
+#[derive(Debug)]
+struct Unsettled {
+    /// Its number among the request's attempts.
+    attempt: usize,
+    backend: usize,
+    ticket: Option<Ticket>,
 }
 
 /// The attempt under way: what is still to come of it.
@@ -104,8 +116,11 @@ struct Ongoing {
     head: Option<Now>,
     content: Option<Now>,
     end: Now,
-    outcome: Outcome,
+    /// `None` if the request's deadline ends it: the core says what that means.
+    outcome: Option<Outcome>,
     has_head: bool,
+    /// From when on bytes without content keep coming, if they do.
+    pings_from: Option<Now>,
 }
 
 struct Engine<'a> {

@@ -94,6 +94,8 @@ pub(super) struct TrafficFile {
     /// How often a client tries again after 408, 409, 429 or a 5xx.
     #[serde(default)]
     pub(super) clients_retry: u8,
+    /// How long a client waits for the first byte, as an SDK's timeout header says; at least 1s.
+    pub(super) patience: Option<Duration>,
 }
 
 /// How requests are spread over time.

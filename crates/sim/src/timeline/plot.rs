@@ -35,6 +35,8 @@ pub(super) struct Traffic {
     pub(super) sessions: u32,
     pub(super) stream: f64,
     pub(super) clients_retry: u8,
+    /// How long a client waits for the first byte; absent: it does not say.
+    pub(super) patience: Option<Millis>,
 }
 
 /// The core's settings, and what stands behind each backend.

@@ -22,12 +22,13 @@ impl Ongoing {
         head: None,
         content: None,
         end: Now::ZERO,
-        outcome: Outcome::unanswered(OutcomeKind::Cancelled),
+        outcome: Some(Outcome::unanswered(OutcomeKind::Cancelled)),
         has_head: false,
+        pings_from: None,
     };
 
     /// The next moment of it.
-    fn next(&self) -> Now {
+    pub(super) fn next(&self) -> Now {
         self.head.or(self.content).unwrap_or(self.end)
     }
 }
@@ -54,7 +55,7 @@ impl Engine<'_> {
         }
     }
 
-    fn start(&mut self, now: Now, slot: u32, permit: Permit) {
+    fn start(&mut self, now: Now, slot: u32, mut permit: Permit) {
         let call = &mut self.calls[slot as usize];
         let Some(plan) = call.plan.as_ref() else { return };
         let Some(attempt) = plan.attempts().iter().last() else { return };
@@ -76,6 +77,7 @@ impl Engine<'_> {
         let course = course(phase, &circumstances);
         // With content or an end at the same moment the core needs no separate word of the head.
         let head = course.head.filter(|&head| course.content.is_none() && head < course.end);
+        permit.sent(now);
         call.permit = Some(permit);
         call.attempt = Ongoing {
             backend,
@@ -85,20 +87,29 @@ impl Engine<'_> {
             end: now.after(course.end),
             outcome: course.outcome,
             has_head: false,
+            pings_from: course.pings.map(|it| now.after(it)),
         };
         self.await_next(slot);
     }
 
-    fn await_next(&mut self, slot: u32) {
+    /// Waits for the next thing of an attempt, or for the moment at which the client's patience
+    /// calls for a decision.
+    pub(super) fn await_next(&mut self, slot: u32) {
         let call = &mut self.calls[slot as usize];
         call.turn = call.turn.wrapping_add(1);
-        let (at, turn) = (call.attempt.next(), call.turn);
+        let wake_at = call.plan.as_ref().zip(call.permit.as_ref());
+        let wake_at = wake_at.and_then(|(plan, permit)| plan.wake_at(permit));
+        let at = call.attempt.next().min(wake_at.unwrap_or(Now::NEVER));
+        let turn = call.turn;
         self.schedule(at, Event::Call { slot, turn });
     }
 
     /// The next thing of an attempt happens.
     pub(super) fn go_ahead(&mut self, now: Now, slot: u32) {
         let attempt = &mut self.calls[slot as usize].attempt;
+        if now < attempt.next() {
+            return self.check_patience(now, slot);
+        }
         if attempt.head.take().is_some() {
             attempt.has_head = true;
             self.head(now, slot);
@@ -107,12 +118,10 @@ impl Engine<'_> {
             let is_end = attempt.end <= now;
             self.content(now, slot);
             if is_end {
-                let outcome = self.calls[slot as usize].attempt.outcome;
-                return self.end(now, slot, &outcome);
+                return self.end_of_course(now, slot);
             }
         } else {
-            let outcome = attempt.outcome;
-            return self.end(now, slot, &outcome);
+            return self.end_of_course(now, slot);
         }
         self.await_next(slot);
     }
@@ -136,10 +145,19 @@ impl Engine<'_> {
             auditor.on_content(now, ticket, &self.notes.transitions);
         }
         self.note_transitions();
+        self.settle_as_answered(now, slot);
         self.client_sees_content(now, slot);
     }
 
-    fn end(&mut self, now: Now, slot: u32, outcome: &Outcome) {
+    /// The attempt has run its course, or the request's deadline ends it.
+    fn end_of_course(&mut self, now: Now, slot: u32) {
+        let call = &self.calls[slot as usize];
+        let (Some(plan), Some(permit)) = (&call.plan, &call.permit) else { return };
+        let outcome = call.attempt.outcome.unwrap_or_else(|| plan.abandoned(now, permit));
+        self.end(now, slot, &outcome);
+    }
+
+    pub(super) fn end(&mut self, now: Now, slot: u32, outcome: &Outcome) {
         let call = &mut self.calls[slot as usize];
         let (Some(plan), Some(permit)) = (call.plan.as_mut(), call.permit.take()) else { return };
         let backend = call.attempt.backend;

@@ -74,6 +74,7 @@ impl Engine<'_> {
             plan: None,
             permit: None,
             ticket: None,
+            unsettled: Vec::new(),
             turn: 0,
             session,
             is_stream: lot < self.plot.traffic.stream,
@@ -101,7 +102,8 @@ impl Engine<'_> {
         self.tally.sent += 1;
         let call = &mut self.calls[slot as usize];
         let session = self.sessions.get(call.session as usize).map_or("", String::as_str);
-        let ask = Ask { session, is_stream: call.is_stream, ..Ask::default() };
+        let patience = self.plot.traffic.patience;
+        let ask = Ask { session, is_stream: call.is_stream, patience, ..Ask::default() };
         call.plan = Some(self.core.begin(&self.route, now, &ask));
         if let Some(auditor) = &mut self.auditor {
             auditor.on_request(now);
@@ -112,6 +114,7 @@ impl Engine<'_> {
     /// The gateway has answered for good.
     pub(super) fn finish(&mut self, now: Now, slot: u32, finish: &Finish) {
         self.note_finish(now, slot, finish);
+        self.settle(now, slot);
         let call = &mut self.calls[slot as usize];
         call.plan = None;
         let is_retried = matches!(finish.status, 408 | 409 | 429 | 500..)
