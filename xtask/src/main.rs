@@ -9,6 +9,7 @@
 //! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
 //! | `conformance` | the MCP conformance suite, directly and through a gateway ([`conformance`]) |
+//! | `clients` | coding agents, unchanged, against the gateway ([`clients`]) |
 //! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `dist` | the release binary: locked, stripped, with its list of crates ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
@@ -18,6 +19,7 @@
 mod advisories;
 mod bench;
 mod ci;
+mod clients;
 mod conformance;
 mod counts;
 mod deny;
@@ -33,7 +35,7 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     conformance | bench [core | gateway | mcp] | dist | nightly>";
+                     conformance | clients | bench [core | gateway | mcp] | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["sdk"] => sdk::run().map(|_| ()),
         ["mcp"] => mcp::run().map(|_| ()),
         ["conformance"] => conformance::run().map(|_| ()),
+        ["clients"] => clients::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["dist"] => dist::run(),
         ["nightly"] => ci::nightly(),
