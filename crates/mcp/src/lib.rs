@@ -9,7 +9,7 @@
 //! - [`era`], [`stateless`]: which era of the protocol somebody speaks; the one without sessions.
 //! - [`listing`], [`names`], [`catalogue`]: what each server offers, under which name, and the
 //!   union of it.
-//! - [`session`]: which servers one client session sees.
+//! - [`session`]: which servers one client session sees; [`shares`]: how much one caller may use.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
 //! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay; [`tour`]:
 //!   the same call at one of several equivalent servers after another.
@@ -31,6 +31,7 @@ pub mod raw;
 pub mod schema;
 pub mod search;
 pub mod session;
+pub mod shares;
 pub mod stateless;
 pub mod supervisor;
 pub mod tour;

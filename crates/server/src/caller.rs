@@ -15,7 +15,8 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tidegate_config::{file::ConfigFile, secret::Environment};
+use tidegate_config::{file::ConfigFile, percent::Percent, secret::Environment};
+use tidegate_mcp::shares;
 
 /// The headers in which a key stands as it is: Anthropic's, Azure's and Google's.
 static KEY_HEADERS: [HeaderName; 3] = [
@@ -57,12 +58,14 @@ pub(crate) struct Caller {
     pub(crate) name: Arc<str>,
     routes: Option<Vec<String>>,
     servers: Option<Vec<String>>,
+    /// The fraction of the MCP bounds that it may use.
+    pub(crate) share: f64,
 }
 
 impl Caller {
     /// The gateway itself, which may use everything.
     pub(crate) fn own() -> Arc<Self> {
-        Arc::new(Self { name: "tidegate".into(), routes: None, servers: None })
+        Arc::new(Self { name: "tidegate".into(), routes: None, servers: None, share: 1.0 })
     }
 
     /// Whether it may use a route (`direct` requests name their target here).
@@ -86,6 +89,7 @@ pub(crate) struct Callers {
 
 impl Callers {
     pub(crate) fn new(file: &ConfigFile, folder: &Path, environment: &dyn Environment) -> Self {
+        let count = file.keys.as_ref().map_or(0, Vec::len);
         let known = |file: &tidegate_config::file::CallerFile| {
             // A key that cannot be resolved opens nothing.
             let secret = file.key.resolve(environment, folder).ok()?;
@@ -93,13 +97,22 @@ impl Callers {
                 name: file.name.as_str().into(),
                 routes: file.routes.clone(),
                 servers: file.servers.clone(),
+                share: shares::fraction(file.share.map(Percent::fraction), count),
             };
             Some((digest(secret.expose().as_bytes()), Arc::new(caller)))
         };
         Self {
             keys: file.keys.as_ref().map(|keys| keys.iter().filter_map(known).collect()),
-            anyone: Arc::new(Caller { name: "".into(), routes: None, servers: None }),
+            anyone: Arc::new(Caller { name: "".into(), routes: None, servers: None, share: 1.0 }),
         }
+    }
+
+    /// The caller of this name, with what it may use now; none if it may not call any more.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Caller>> {
+        let Some(keys) = &self.keys else {
+            return Some(Arc::clone(&self.anyone)).filter(|anyone| *anyone.name == *name);
+        };
+        keys.iter().map(|(_, caller)| caller).find(|it| *it.name == *name).map(Arc::clone)
     }
 
     /// Who sent these headers.

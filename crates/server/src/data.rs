@@ -90,7 +90,7 @@ pub(crate) async fn answer(
                 "this request has been here before: a server's url leads back to this gateway",
             );
         }
-        let limit = live.file.limits.mcp_body.0;
+        let limit = live.file.limits.mcp_body.min(live.file.limits.body).0;
         let door = &worker.gateway.door;
         let mut response = door.answer((head.method, &head.headers), body, caller, limit).await;
         answer::name(&mut response, &id);

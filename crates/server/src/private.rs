@@ -14,6 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tidegate_config::{
     address::Address,
     file::{CallerFile, ConfigFile},
+    percent::Percent,
     secret::{Secret, SecretRef},
 };
 use tidegate_core::time::Millis;
@@ -68,7 +69,8 @@ impl Private {
             key: SecretRef::Literal(self.key.clone()),
             routes: None,
             servers: None,
-            share: None,
+            // Everything is for this client.
+            share: Some(Percent::of(1.0)),
         };
         file.keys.get_or_insert_default().push(caller);
     }

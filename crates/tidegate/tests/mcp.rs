@@ -45,11 +45,19 @@ struct Gateway {
 impl Gateway {
     /// Starts one with these servers.
     fn start(test: &str, servers: &Value, mcp: &Value) -> Self {
+        Self::with(test, servers, mcp, &Value::Null)
+    }
+
+    /// The same, with keys.
+    fn with(test: &str, servers: &Value, mcp: &Value, keys: &Value) -> Self {
         let folder = folder(test);
         let mut mcp = mcp.clone();
         mcp["servers"] = servers.clone();
-        let config = json!({"listen": "127.0.0.1:0", "admin": {"listen": "127.0.0.1:0"},
+        let mut config = json!({"listen": "127.0.0.1:0", "admin": {"listen": "127.0.0.1:0"},
             "health": {"probe": {"every": "0s"}}, "mcp": mcp});
+        if !keys.is_null() {
+            config["keys"] = keys.clone();
+        }
         // JSON is YAML too.
         fs::write(folder.join("tidegate.yaml"), config.to_string())
             .expect("the folder takes files");
@@ -285,13 +293,44 @@ fn the_limit_on_programs_holds_and_leaves_when_one_goes() {
     });
     assert_eq!((one.text("own_echo"), one.text("other_echo")), ("{}".into(), "{}".into()));
     let two = gateway.open();
-    let refused = two.call("own_echo", json!({}));
-    assert_eq!(refused["isError"], true, "{refused}");
-    assert_eq!(one.delete(), 200);
+    assert_eq!(two.text("own_echo"), "{}", "the session that was idle has made room");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    assert_eq!(one.post(&ping).expect("an answer").status, 404);
+    let stream = two.listen();
+    let refused = Client::introduce(gateway.address, &Hello::default());
+    assert_eq!(refused.status, 503, "nobody is idle");
+    assert!(refused.header("retry-after").is_some(), "{}", refused.head);
+    drop(stream);
+    assert_eq!(two.delete(), 200);
     eventually("there is room again", || {
         let three = gateway.open();
         let fine = three.call("own_echo", json!({}))["isError"] != true;
         three.delete();
         fine
     });
+}
+
+#[test]
+fn one_caller_cannot_hold_every_program() {
+    let servers = json!({"own": child(&json!({}), &json!({}))});
+    let keys = json!([{"name": "flood", "key": "key-of-flood"},
+        {"name": "other", "key": "key-of-other"}]);
+    let gateway = Gateway::with("mcp-share", &servers, &json!({"max_children": 8}), &keys);
+    let open = |name: &str| {
+        let headers = format!("authorization: Bearer key-of-{name}\r\n");
+        Client::introduce(gateway.address, &Hello { name, headers: &headers, ..Hello::default() })
+    };
+    let session = |name: &str| {
+        let headers = format!("authorization: Bearer key-of-{name}\r\n");
+        Client::open_as(gateway.address, &Hello { name, headers: &headers, ..Hello::default() })
+    };
+    let busy = [session("flood"), session("flood")];
+    let _streams = busy.each_ref().map(Client::listen);
+    assert_eq!(busy.each_ref().map(|it| it.text("echo")), ["{}", "{}"]);
+    for _ in 0..6 {
+        assert_eq!(open("flood").status, 503, "a quarter of eight is two");
+    }
+    let others = [session("other"), session("other")];
+    assert_eq!(others.each_ref().map(|it| it.text("echo")), ["{}", "{}"]);
+    assert_eq!(busy.each_ref().map(|it| it.text("echo")), ["{}", "{}"]);
 }

@@ -60,7 +60,7 @@ pub struct LimitsFile {
     /// How much of an answer that does not stream is held back before it is released.
     #[schemars(example = &"1MiB")]
     pub answer: ByteSize,
-    /// The largest request to `/mcp`; a larger one is refused with 413.
+    /// The largest request to `/mcp`, if `body` is not smaller; a larger one is refused with 413.
     #[schemars(example = &"4MiB")]
     pub mcp_body: ByteSize,
     /// The largest message of an MCP server; a larger answer fails its own call only.

@@ -98,6 +98,55 @@ impl Unavailable {
     }
 }
 
+/// A caller that has as many calls under way as it may have: no server was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyCalls {
+    /// When asking again makes sense.
+    pub retry_after: Millis,
+}
+
+impl Default for TooManyCalls {
+    /// Calls end all the time.
+    fn default() -> Self {
+        Self { retry_after: Millis::seconds(1) }
+    }
+}
+
+impl TooManyCalls {
+    const MESSAGE: &str = "busy: too many calls of this caller are under way; try again";
+
+    fn structured(self) -> Value {
+        let code = Code::Busy.word();
+        json!({"code": code, "backend": null, "retry_after_ms": self.retry_after.0})
+    }
+
+    /// The `result` of a call to a tool that says what its own results look like.
+    #[must_use]
+    pub fn schema_tool_result(self) -> Value {
+        json!({
+            "content": [{"type": "text", "text": Self::MESSAGE}],
+            "isError": true,
+            "_meta": {"tidegate/unavailable": self.structured()},
+        })
+    }
+
+    /// The `result` of a call to any other tool.
+    #[must_use]
+    pub fn tool_result(self) -> Value {
+        json!({
+            "content": [{"type": "text", "text": Self::MESSAGE}],
+            "structuredContent": self.structured(),
+            "isError": true,
+        })
+    }
+
+    /// The `error` of any other request.
+    #[must_use]
+    pub fn rpc_error(self) -> Value {
+        json!({"code": INTERNAL_ERROR, "message": Self::MESSAGE, "data": self.structured()})
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

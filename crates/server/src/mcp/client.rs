@@ -58,7 +58,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// One client's session.
 pub(crate) struct Client {
     pub(crate) id: String,
-    pub(crate) caller: Arc<Caller>,
+    caller: RefCell<Arc<Caller>>,
     pub(crate) version: Version,
     pub(crate) hello: Hello,
     pub(crate) streams: Streams,
@@ -96,12 +96,15 @@ struct Place {
     links: Vec<Option<Rc<Link>>>,
     /// The member of a group that holds its state.
     stays: Option<Arc<str>>,
+    /// Whether its caller might use it when that was last looked at.
+    is_allowed: bool,
 }
 
 impl Place {
-    fn new(group: &Group) -> Self {
+    fn new(group: &Group, caller: &Caller) -> Self {
         let links = vec![None; group.servers.len()];
-        Self { group: group.clone(), links, stays: None }
+        let is_allowed = caller.may_use_server(&group.name);
+        Self { group: group.clone(), links, stays: None, is_allowed }
     }
 
     fn position(&self, server: &Server) -> Option<usize> {
@@ -131,10 +134,10 @@ impl Client {
         let now = ground.now();
         let arrivals: Vec<Arrival> =
             groups.iter().map(|group| arrival(&live.core, group, &caller, now)).collect();
-        let places = groups.iter().map(Place::new).collect();
+        let places = groups.iter().map(|group| Place::new(group, &caller)).collect();
         let client = Rc::new_cyclic(|this| Self {
             id,
-            caller,
+            caller: RefCell::new(caller),
             version,
             hello,
             streams: Streams::new(version.at_least(Version::V2025_11_25)),
@@ -199,13 +202,29 @@ impl Client {
 
     /// Whether this client sees what a server offers.
     pub(crate) fn sees(&self, place: usize) -> bool {
-        self.session.borrow().sees(place)
+        self.may_use(place) && self.session.borrow().sees(place)
     }
 
     /// Whether this client may know of a server at all.
     pub(crate) fn may_use(&self, place: usize) -> bool {
         let places = self.places.borrow();
-        places.get(place).is_some_and(|it| self.caller.may_use_server(&it.group.name))
+        let caller = self.caller.borrow();
+        places.get(place).is_some_and(|it| caller.may_use_server(&it.group.name))
+    }
+
+    /// Whose it is, and what that one may use now.
+    pub(crate) fn caller(&self) -> Arc<Caller> {
+        Arc::clone(&self.caller.borrow())
+    }
+
+    /// The config says something else of its caller.
+    pub(crate) fn set_caller(&self, caller: Arc<Caller>) {
+        *self.caller.borrow_mut() = caller;
+    }
+
+    /// Programs that run, or are to run, for this client alone.
+    pub(crate) fn children(&self) -> usize {
+        self.links().iter().filter(|(_, link)| link.server.is_own_child()).count()
     }
 
     /// The server, or group of servers, at a place.
@@ -302,10 +321,12 @@ impl Client {
         if calls.contains_key(id) {
             return Err("this id is in use by a request that is under way");
         }
-        if calls.len() >= CALLS_MAX {
-            return Err("too many requests of this session are under way");
-        }
         Ok(())
+    }
+
+    /// Whether one more call may be under way.
+    pub(crate) fn has_room(&self) -> bool {
+        self.calls.borrow().len() < CALLS_MAX
     }
 
     pub(crate) fn call_began(&self, id: Id, task: Owned) {

@@ -40,6 +40,10 @@ pub(crate) const STREAM_AHEAD: usize = 16;
 /// longer are streams, which begin at once; a list waits for servers for seconds at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
+/// When whoever was refused for want of room may try again, in seconds: calls end and sessions
+/// become idle all the time.
+const RETRY_AFTER_S: u32 = 5;
+
 /// A request as the MCP thread sees it.
 #[derive(Debug)]
 pub(crate) struct Knock {
@@ -62,6 +66,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     /// The session that was opened.
     pub(crate) session: Option<String>,
+    /// When to come back, for who was refused for want of room.
+    pub(crate) retry_after: Option<u32>,
     pub(crate) body: AnswerBody,
 }
 
@@ -75,15 +81,22 @@ pub(crate) enum AnswerBody {
 
 impl Answer {
     pub(crate) fn empty(status: StatusCode) -> Self {
-        Self { status, session: None, body: AnswerBody::Empty }
+        Self { status, session: None, retry_after: None, body: AnswerBody::Empty }
     }
 
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
-        Self { status, session: None, body: AnswerBody::Json(body.into()) }
+        Self { status, session: None, retry_after: None, body: AnswerBody::Json(body.into()) }
     }
 
     pub(crate) fn events(events: mpsc::Receiver<Bytes>) -> Self {
-        Self { status: StatusCode::OK, session: None, body: AnswerBody::Events(events) }
+        let (status, body) = (StatusCode::OK, AnswerBody::Events(events));
+        Self { status, session: None, retry_after: None, body }
+    }
+
+    /// There is no room for it now.
+    pub(crate) fn busy(message: &str) -> Self {
+        let answer = Self::json(StatusCode::SERVICE_UNAVAILABLE, refusal(message));
+        Self { retry_after: Some(RETRY_AFTER_S), ..answer }
     }
 }
 
@@ -153,7 +166,7 @@ impl Door {
             answer: sender,
         };
         if self.line.try_send(Arrived::Knock(knock)).is_err() {
-            return refused(StatusCode::SERVICE_UNAVAILABLE, "the gateway is busy; try again");
+            return rendered(Answer::busy("the gateway is busy; try again"));
         }
         match tokio::time::timeout(ANSWER_WITHIN, answered).await {
             Ok(Ok(answer)) => rendered(answer),
@@ -256,6 +269,9 @@ fn rendered(answer: Answer) -> Response<ClientBody> {
     }
     if answer.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+    }
+    if let Some(seconds) = answer.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if let Some(value) = answer.session.and_then(|id| HeaderValue::try_from(id).ok()) {
         headers.insert(SESSION, value);

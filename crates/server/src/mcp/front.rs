@@ -35,10 +35,10 @@ use tidegate_mcp::{
 use super::{
     client::{Client, cancelled_id},
     door::{Answer, Knock, refusal},
-    hub::Hub,
+    hub::{CallTurn, Hub},
     link::Ask,
     party::Desk,
-    relay::{Asked, Made, Relayed, relay},
+    relay::{Asked, Made, Relayed, busy, relay},
     search,
     stream::{Stream, Weight},
 };
@@ -48,6 +48,8 @@ use crate::task;
 pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
     let Knock { method, session, version, last_event, prefers_events, .. } = knock;
     let Knock { heads, body, caller, answer, .. } = knock;
+    // What a caller may use is asked at every request.
+    hub.follow();
     if method != Method::POST && session.is_none() && version.as_deref() == Some(VERSION) {
         let message = "this version of the protocol has requests by POST only";
         let refused = Answer::json(StatusCode::METHOD_NOT_ALLOWED, refusal(message));
@@ -152,6 +154,14 @@ impl Visitor<'_> {
                         has_errors = true;
                         continue;
                     }
+                    let turn = match self.turn(&client, &method, params) {
+                        Ok(turn) => turn,
+                        Err(busy) => {
+                            stream.send(made(&id, &busy).as_bytes(), Weight::Needed);
+                            has_errors = true;
+                            continue;
+                        }
+                    };
                     open += 1;
                     left.set(open);
                     let end = BatchEnd {
@@ -166,7 +176,7 @@ impl Visitor<'_> {
                     let task = task::spawn_owned("mcp batch", async move {
                         let made = respond(&caller, &own, &method, params.as_deref()).await;
                         own.send(message::made(&call, &made).as_bytes(), Weight::Needed);
-                        drop(end);
+                        drop((end, turn));
                         caller.call_ended(&call);
                     });
                     client.call_began(id, task);
@@ -217,6 +227,10 @@ impl Visitor<'_> {
             client.streams.end(&stream);
             return Answer::events(events);
         }
+        let turn = match self.turn(client, method, params) {
+            Ok(turn) => turn,
+            Err(busy) => return Answer::json(StatusCode::OK, made(&id, &busy)),
+        };
         let (stream, events) = client.streams.begin();
         let params = params.map(ToOwned::to_owned);
         let (own, method, call) = (Rc::clone(client), method.to_owned(), id.clone());
@@ -225,11 +239,22 @@ impl Visitor<'_> {
             let end = StreamEnd { client: Rc::clone(&own), stream };
             let outcome = respond(&own, &end.stream, &method, params.as_deref()).await;
             end.stream.send(made(&call, &outcome).as_bytes(), Weight::Needed);
-            drop(end);
+            drop((end, turn));
             own.call_ended(&call);
         });
         client.call_began(id, task);
         Answer::events(events)
+    }
+
+    /// The right to begin a call; the answer, if there may not be another one now.
+    fn turn(
+        &self,
+        client: &Client,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<CallTurn, Made> {
+        let turn = if client.has_room() { self.hub.take_call(&self.caller) } else { None };
+        turn.ok_or_else(|| busy(client, method, params))
     }
 
     fn get(&self, last_event: Option<&str>) -> Answer {
@@ -262,7 +287,7 @@ impl Visitor<'_> {
                 "send `initialize` first, then its `mcp-session-id` with every request",
             ));
         };
-        let client = self.hub.client(id).filter(|it| it.caller.name == self.caller.name);
+        let client = self.hub.client(id).filter(|it| it.caller().name == self.caller.name);
         let client = client.filter(|it| !it.is_over()).ok_or_else(unknown_session)?;
         if let Some(version) = &self.version
             && Version::parse(version).is_none()

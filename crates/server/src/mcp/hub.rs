@@ -2,11 +2,14 @@
 //!
 //! Rules kept here:
 //! - `initialize` is answered here and at once; nothing a server does can delay it.
-//! - Sessions are bounded: past the limit the one that has been idle for longest makes room, and
-//!   only if none is idle is a new one refused. An idle session is reaped, one with a call under
-//!   way or an open stream never.
+//! - Sessions are bounded, and each caller's are (`admission`). An idle session is reaped, one with
+//!   a call under way or an open stream never.
+//! - What a caller may use is followed: a key that a reload narrows or removes binds its open
+//!   sessions.
 //! - Ids of sessions are 128 random bits of the system's, unrelated to any server's (S32).
 //! - Catalogues are shared: one per profile, made when it is asked for and something has changed.
+
+mod admission;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,6 +31,8 @@ use tidegate_mcp::{
     stateless::Envelope,
 };
 
+pub(crate) use self::admission::CallTurn;
+use self::admission::Calls;
 use super::{
     client::{Client, Opening},
     door::{Answer, refusal},
@@ -62,6 +67,8 @@ pub(crate) struct Hub {
     /// Those who stand for clients without a session, by caller and introduction.
     stand_ins: RefCell<StandIns>,
     catalogues: RefCell<BTreeMap<Profile, Rc<Catalogue>>>,
+    /// Calls under way.
+    calls: Calls,
     /// What `find_tool` searches.
     pub(crate) indexes: Indexes,
     /// The config that is followed.
@@ -85,6 +92,7 @@ impl Hub {
             clients: RefCell::default(),
             stand_ins: RefCell::default(),
             catalogues: RefCell::default(),
+            calls: Calls::default(),
             indexes: Indexes::default(),
             followed: RefCell::default(),
         });
@@ -125,11 +133,18 @@ impl Hub {
             }));
         }
         *self.servers.borrow_mut() = servers;
-        *self.followed.borrow_mut() = Some(live);
+        *self.followed.borrow_mut() = Some(Arc::clone(&live));
         self.catalogues.borrow_mut().clear();
         let groups = self.groups();
         for client in self.clients() {
-            client.reload(&groups);
+            match live.callers.named(&client.caller().name) {
+                Some(caller) => {
+                    client.set_caller(caller);
+                    client.reload(&groups);
+                }
+                // Its key is gone.
+                None => self.end(&client),
+            }
         }
         for gone in before.into_iter().flatten() {
             for link in gone.server.take_links() {
@@ -184,10 +199,8 @@ impl Hub {
             let fault = Fault::params(id, "params of `initialize` must be a plain object");
             return Answer::json(StatusCode::BAD_REQUEST, fault.to_answer());
         };
-        let sessions: Vec<_> = self.clients.borrow().values().map(Rc::clone).collect();
-        if !self.made_room(sessions, mcp.session.max as usize) {
-            let busy = "as many sessions are open as may be; end one, or try again";
-            return Answer::json(StatusCode::SERVICE_UNAVAILABLE, refusal(busy));
+        if let Err(refused) = self.make_room(caller, mcp) {
+            return refused;
         }
         let Some(session_id) = random_id() else {
             let broken = "the system gives no random numbers";
@@ -222,25 +235,21 @@ impl Hub {
         if mcp.servers.is_empty() {
             return Err(no_servers());
         }
-        let busy = |message| Answer::json(StatusCode::SERVICE_UNAVAILABLE, refusal(message));
         let hello = Hello::of_envelope(envelope);
         let key = (Arc::clone(&caller.name), hello.profile);
         let known = self.stand_ins.borrow().get(&key).filter(|it| !it.is_over()).map(Rc::clone);
         if let Some(known) = known {
             let is_busy = known.is_busy();
-            return if is_busy { Err(busy("too many requests are under way")) } else { Ok(known) };
+            let busy = || Answer::busy("too many requests are under way; try again");
+            return if is_busy { Err(busy()) } else { Ok(known) };
         }
-        let (all, own): (Vec<_>, Vec<_>) = {
-            let stand_ins = self.stand_ins.borrow();
-            let own = stand_ins.iter().filter(|((name, _), _)| *name == caller.name);
-            let own = own.map(|(_, it)| Rc::clone(it)).collect();
-            (stand_ins.values().map(Rc::clone).collect(), own)
-        };
-        let has_room =
-            self.made_room(own, INTRODUCTIONS_MAX) && self.made_room(all, mcp.session.max as usize);
-        if !has_room {
-            return Err(busy("too many kinds of clients are at work; try again"));
+        let is_own = |(name, _): &&(Arc<str>, Profile)| *name == caller.name;
+        let count = self.stand_ins.borrow().keys().filter(is_own).count();
+        let is_one = |it: &Client| it.hello.is_stateless();
+        if count >= INTRODUCTIONS_MAX && !self.end_oldest_idle(caller, is_one) {
+            return Err(Answer::busy("too many kinds of clients are at work; try again"));
         }
+        self.make_room(caller, mcp)?;
         let opening = Opening {
             id: String::new(),
             caller: Arc::clone(caller),
@@ -368,21 +377,6 @@ impl Hub {
             }
         }
         while ending.join_next().await.is_some() {}
-    }
-
-    /// Whether there is room for one more of these; the one idle for longest makes it.
-    fn made_room(&self, these: Vec<Rc<Client>>, max: usize) -> bool {
-        if these.len() < max.max(1) {
-            return true;
-        }
-        let oldest = these.into_iter().filter_map(|it| Some((it.idle_since()?, it)));
-        match oldest.min_by_key(|(since, _)| *since) {
-            Some((_, client)) => {
-                self.end(&client);
-                true
-            }
-            None => false,
-        }
     }
 
     fn count(&self) {

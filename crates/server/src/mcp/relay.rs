@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_mcp::{
-    call::{Code, Errand, Unavailable},
+    call::{Code, Errand, TooManyCalls, Unavailable},
     cause::Cause,
     message::{INVALID_PARAMS, Params, RESOURCE_NOT_FOUND, error_object},
     raw::{Fields, quoted},
@@ -195,9 +195,7 @@ fn prepared(client: &Client, link: &Link, what: Relayed, ask: &Ask) -> Option<An
 
 fn failed(tool: Option<&str>, unavailable: &Unavailable) -> Made {
     let Some(tool) = tool else { return Err(unavailable.rpc_error().to_string()) };
-    let fields = Fields::parse(tool, &[]);
-    let has_schema = fields.is_ok_and(|it| it.get("outputSchema").is_some());
-    Ok(match has_schema {
+    Ok(match has_output_schema(tool) {
         true => unavailable.schema_tool_result().to_string(),
         false => unavailable.tool_result().to_string(),
     })
@@ -206,6 +204,26 @@ fn failed(tool: Option<&str>, unavailable: &Unavailable) -> Made {
 fn unavailable(group: &Group, cause: Cause) -> Unavailable {
     let server = group.name.to_string();
     Unavailable { server, cause, retry_after: None, code: Code::BackendUnavailable }
+}
+
+/// What a client hears whose caller has as many calls under way as it may have.
+pub(crate) fn busy(client: &Client, method: &str, params: Option<&RawValue>) -> Made {
+    let busy = TooManyCalls::default();
+    if Relayed::of_method(method) != Some(Relayed::CallTool) {
+        return Err(busy.rpc_error().to_string());
+    }
+    let name = Params::parse(params).ok().and_then(|params| params.text("name"));
+    let catalogue = client.catalogue();
+    let tool = name.and_then(|name| catalogue.tool(&name).map(|it| Arc::clone(&it.raw)));
+    let tool = tool.as_deref().unwrap_or_default();
+    Ok(match has_output_schema(tool) {
+        true => busy.schema_tool_result().to_string(),
+        false => busy.tool_result().to_string(),
+    })
+}
+
+fn has_output_schema(tool: &str) -> bool {
+    Fields::parse(tool, &[]).is_ok_and(|it| it.get("outputSchema").is_some())
 }
 
 /// Which server, and what it is to be asked. A call that was wrapped in another has no headers of

@@ -41,7 +41,7 @@ use super::{
     stdio::{StdioSettings, StdioTransport, own_warden},
     transport::{Events, Failure},
 };
-use crate::{live::Live, rng};
+use crate::{caller::Caller, live::Live, rng};
 
 /// One configured server.
 pub(crate) struct Server {
@@ -269,8 +269,12 @@ impl Server {
         }
     }
 
-    /// Begins a conversation.
-    pub(crate) async fn open(&self, ground: &Ground) -> Result<(Carrier, Events), Failure> {
+    /// Begins a conversation. A program counts among those of the caller that it is for.
+    pub(crate) async fn open(
+        &self,
+        ground: &Ground,
+        caller: Option<&Caller>,
+    ) -> Result<(Carrier, Events), Failure> {
         match &self.way {
             Way::Http(place) => {
                 let (pool, clock) = (Rc::clone(&ground.worker.pool), ground.gateway().clock);
@@ -286,10 +290,15 @@ impl Server {
                     let failure = Failure::of(cause, OutcomeKind::Cancelled);
                     return Err(Failure { retry_after: Some(at.since(now)), ..failure });
                 }
-                let opened = StdioTransport::open(settings, &ground.children).await;
+                let all = &ground.children;
+                let children = caller.map(|it| all.of(&it.name, it.share));
+                let opened = StdioTransport::open(settings, &children.unwrap_or(all.clone())).await;
                 let (transport, events) = opened.inspect_err(|failure| {
                     if failure.cause == Cause::CannotStart {
                         self.exited(now, "");
+                    }
+                    if failure.cause == Cause::TooManyChildren {
+                        ground.gateway().metrics.mcp_refused("program");
                     }
                 })?;
                 ground.gateway().metrics.mcp_child_started(&self.name);

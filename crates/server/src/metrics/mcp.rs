@@ -19,6 +19,7 @@ pub(super) struct McpFamilies {
     reinitialised: IntCounterVec,
     definitions_changed: IntCounterVec,
     starts: IntCounterVec,
+    refused: IntCounterVec,
     attempt: IntCounterVec,
     success: IntCounterVec,
     failure: IntCounterVec,
@@ -59,6 +60,11 @@ impl McpFamilies {
                 "mcp_child_starts_total",
                 "Programs of stdio servers that were started.",
                 &["server"],
+            ),
+            refused: counter(
+                "mcp_refused_total",
+                "What MCP clients were refused because a bound was reached, by what it was.",
+                &["what"],
             ),
             attempt: counter("keepalive_attempt_total", "Keepalives sent or due.", &["server"]),
             success: counter("keepalive_success_total", "Keepalives answered.", &["server"]),
@@ -101,6 +107,12 @@ impl Metrics {
     /// A program was started.
     pub(crate) fn mcp_child_started(&self, server: &str) {
         self.mcp.starts.with_label_values(&[server]).inc();
+    }
+
+    /// A caller, or all of them, had as much of something as may be: a session, a program, a call,
+    /// or an answer that nobody reads.
+    pub(crate) fn mcp_refused(&self, what: &'static str) {
+        self.mcp.refused.with_label_values(&[what]).inc();
     }
 
     /// A keepalive is due.

@@ -25,6 +25,7 @@ mod questions;
 mod relay;
 mod replicas;
 mod search;
+mod shares;
 mod streams;
 mod visitor;
 mod wire;

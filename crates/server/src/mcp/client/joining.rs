@@ -124,6 +124,7 @@ impl Client {
     pub(crate) fn reload(&self, groups: &[Group]) {
         let live = self.ground.live();
         let now = self.ground.now();
+        let caller = self.caller();
         let before = self.places.take();
         let mut carried = Vec::new();
         let mut places = Vec::new();
@@ -134,15 +135,18 @@ impl Client {
             let link = |server: &Rc<Server>| before.iter().find_map(|it| it.link_to(server));
             let stays = kept.and_then(|at| before[at].stays.clone());
             let stays = stays.filter(|name| group.member(name).is_some());
-            let links = group.servers.iter().map(link).collect();
-            places.push(Place { group: group.clone(), links, stays });
+            let is_allowed = caller.may_use_server(&group.name);
+            // What its caller may not use any more is gone; what it may use now has to join.
+            let kept = kept.filter(|at| before[*at].is_allowed == is_allowed);
+            let links = group.servers.iter().map(|it| link(it).filter(|_| is_allowed)).collect();
+            places.push(Place { group: group.clone(), links, stays, is_allowed });
             carried.push(match kept {
                 Some(at) => Carried::Kept(at),
-                None => Carried::Added(arrival(&live.core, group, &self.caller, now)),
+                None => Carried::Added(arrival(&live.core, group, &caller, now)),
             });
         }
         for link in before.into_iter().flat_map(|it| it.links).flatten() {
-            let is_kept = |it: &Place| it.position(&link.server).is_some();
+            let is_kept = |it: &Place| it.is_allowed && it.position(&link.server).is_some();
             if !places.iter().any(is_kept) {
                 close_link(link);
             }

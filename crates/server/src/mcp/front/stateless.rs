@@ -45,9 +45,9 @@ use crate::{
         client::Client,
         door::Answer,
         hello::own_info,
-        hub::Hub,
+        hub::{CallTurn, Hub},
         party::Desk,
-        relay::{Asked, Made, Relayed, relay, subscribe},
+        relay::{Asked, Made, Relayed, busy, relay, subscribe},
         stream::{Stream, Weight},
     },
     task,
@@ -120,7 +120,14 @@ async fn work(
             let error = error_object(it.code, &it.message, it.data.as_deref());
             return drop(answer.send(whole(request, Err(error))));
         }
-        Back::Not => begin(client, request, envelope, &stream, asked),
+        Back::Not => {
+            let turn = client.ground.hub().and_then(|hub| hub.take_call(&client.caller()));
+            let Some(turn) = turn else {
+                let busy = busy(client, request.method, request.params);
+                return drop(answer.send(whole(request, busy)));
+            };
+            begin(client, request, (envelope, turn), &stream, asked)
+        }
     };
     call.desk.move_to(&stream);
     attend(client, request, call, &stream, Some((answer, events))).await;
@@ -130,7 +137,7 @@ async fn work(
 fn begin(
     client: &Rc<Client>,
     request: &Request<'_>,
-    envelope: Envelope,
+    (envelope, turn): (Envelope, CallTurn),
     stream: &Rc<Stream>,
     asked: String,
 ) -> UnderWay {
@@ -144,6 +151,7 @@ fn begin(
         let asked = Asked { params, desk: &own_desk, envelope, heads: &heads };
         // Nobody waits for it if its client has gone.
         drop(sender.send(respond(&client, &method, asked).await));
+        drop(turn);
     });
     UnderWay { task, made, desk, request: asked }
 }

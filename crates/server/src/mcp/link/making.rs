@@ -72,7 +72,9 @@ impl Link {
             // It may have become younger: a failure brings the newer ways back.
             return self.make_old(began).await.inspect_err(|_| self.server.set_old(false));
         }
-        let talk = self.begin_talk(self.server.open(&self.ground).await?);
+        let caller = self.client().map(|client| client.caller());
+        let opened = self.server.open(&self.ground, caller.as_deref()).await?;
+        let talk = self.begin_talk(opened);
         let failure = match self.greet(&talk).await {
             Ok(info) => return Ok((talk, info)),
             Err(failure) => failure,

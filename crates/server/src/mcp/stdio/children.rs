@@ -1,59 +1,88 @@
-//! How many programs run at once, and the bound on it (`mcp.max_children`).
+//! How many programs run at once, and the bounds on it: `mcp.max_children` in all, and a share of
+//! it for each caller.
 //!
 //! A place is held from before a program starts until the last process of it is gone, so the bound
-//! is one on processes and not on wishes. All of it is on the MCP thread: no locks.
+//! is one on processes and not on wishes. The gateway's own programs count in the whole only. All of
+//! it is on the MCP thread: no locks.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+
+use tidegate_mcp::shares::{Bound, Ledger, Room};
 
 /// The programs of this gateway, counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Children(Rc<Count>);
+pub(crate) struct Children {
+    count: Rc<Count>,
+    /// On whose behalf programs are started from here, and which fraction it may have.
+    owner: Option<(Arc<str>, f64)>,
+}
 
 #[derive(Debug)]
 struct Count {
     running: Cell<u32>,
     max: Cell<u32>,
+    by_caller: RefCell<Ledger>,
 }
 
 impl Children {
     /// None yet, and at most `max`.
     pub(crate) fn up_to(max: u32) -> Self {
-        Self(Rc::new(Count { running: Cell::new(0), max: Cell::new(max) }))
+        let (running, max) = (Cell::new(0), Cell::new(max));
+        Self { count: Rc::new(Count { running, max, by_caller: RefCell::default() }), owner: None }
+    }
+
+    /// The same, started on behalf of a caller that may have this fraction of them.
+    pub(crate) fn of(&self, caller: &Arc<str>, fraction: f64) -> Self {
+        Self { owner: Some((Arc::clone(caller), fraction)), count: Rc::clone(&self.count) }
     }
 
     /// Takes over a changed bound. What runs above it goes on.
     pub(crate) fn bound(&self, max: u32) {
-        self.0.max.set(max);
+        self.count.max.set(max);
     }
 
     /// The bound.
     pub(crate) fn max(&self) -> u32 {
-        self.0.max.get()
+        self.count.max.get()
     }
 
     /// How many there are.
     pub(crate) fn running(&self) -> u32 {
-        self.0.running.get()
+        self.count.running.get()
     }
 
     /// A place for one more, if there is one.
     pub(super) fn place(&self) -> Option<Place> {
         let running = self.running();
-        (running < self.max()).then(|| {
-            self.0.running.set(running + 1);
-            Place(Rc::clone(&self.0))
-        })
+        if running >= self.max() {
+            return None;
+        }
+        if let Some((caller, fraction)) = &self.owner {
+            let bound = Bound::new(self.max() as usize, *fraction);
+            let room = self.count.by_caller.borrow_mut().take(caller, 1, bound);
+            (room == Room::Free).then_some(())?;
+        }
+        self.count.running.set(running + 1);
+        let owner = self.owner.as_ref().map(|(caller, _)| Arc::clone(caller));
+        Some(Place { count: Rc::clone(&self.count), owner })
     }
 }
 
 /// The right to run one program, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place(Rc<Count>);
+pub(super) struct Place {
+    count: Rc<Count>,
+    owner: Option<Arc<str>>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.running.set(self.0.running.get().saturating_sub(1));
+        self.count.running.set(self.count.running.get().saturating_sub(1));
+        if let Some(owner) = &self.owner {
+            self.count.by_caller.borrow_mut().give_back(owner, 1);
+        }
     }
 }
 
@@ -80,5 +109,16 @@ mod tests {
         assert_eq!(children.running(), 2);
         drop(places);
         assert!(children.place().is_some());
+    }
+
+    #[test]
+    fn one_caller_leaves_places_to_the_others() {
+        let all = Children::up_to(8);
+        let (flood, other) = (all.of(&"flood".into(), 0.25), all.of(&"other".into(), 0.25));
+        let places: Vec<_> = (0..8).map_while(|_| flood.place()).collect();
+        assert_eq!(places.len(), 2);
+        assert!(other.place().is_some() && all.place().is_some());
+        drop(places);
+        assert!(flood.place().is_some());
     }
 }
