@@ -8,7 +8,8 @@
 //! - It has a listener of its own, loopback by default. Reading is open on loopback and needs the
 //!   token anywhere else; changing needs the token everywhere (S35, S59).
 //! - Nothing here is secret: what is shown comes from the core's snapshot, which holds names.
-//! - Connections are few and bounded, and slow heads and bodies are cut off.
+//! - Connections are few and bounded, and slow heads and bodies are cut off: they are served by the
+//!   code that serves the data plane's (`connection.rs`).
 //!
 //! Left to others: the dashboard and the event stream.
 
@@ -19,37 +20,30 @@ mod tests;
 mod token;
 mod view;
 
-use std::cell::Cell;
-use std::convert::Infallible;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tidegate_config::secret::Environment;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 use self::paths::{Found, Place};
 pub(crate) use self::token::AdminToken;
 use crate::{
-    data::{check_request, read_body},
+    connection::{Answering, HeadLimits, Listener, RequestBody, Service},
+    data::{ClientBody, check_request, read_body},
     gateway::Worker,
-    metrics, task,
-    worker::{Answering, ClientIo},
+    metrics,
+    worker::Phase,
 };
 
 /// People, scrapers and a dashboard: far fewer than this.
 const CONNECTIONS_MAX: usize = 256;
-/// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// No admin request has a reason to have a larger head.
+const HEAD_MAX: usize = 64 * 1024;
 /// No admin request has a reason to be larger.
 const BODY_MAX: u64 = 1 << 20;
 
@@ -62,70 +56,30 @@ pub(crate) struct Admin {
 /// What an answer is made of: its status and its JSON.
 type Answer = (StatusCode, Value);
 
-/// Serves until dropped.
+/// Serves until the drain, and then until the last connection has ended.
 pub(crate) async fn serve(
     worker: Rc<Worker>,
-    listener: TcpListener,
+    socket: TcpListener,
     environment: Arc<dyn Environment + Send + Sync>,
+    phase: watch::Receiver<Phase>,
 ) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
     let admin = Rc::new(Admin { worker, environment });
-    let open = Rc::new(Cell::new(0_usize));
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) if open.get() < CONNECTIONS_MAX => {
-                let (admin, open) = (Rc::clone(&admin), Open::new(&open));
-                task::spawn("admin connection", async move {
-                    let _open = open;
-                    connection(&admin, stream).await;
-                });
-            }
-            // Past the limit a connection is closed at once: better than one that hangs.
-            Ok(_) => {}
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
+    let mut listener = Listener::new(socket, CONNECTIONS_MAX, service(admin, phase))?;
+    listener.accept().await;
+    listener.drained().await;
+    Ok(())
 }
 
-/// Serves one connection to its end.
-async fn connection(admin: &Rc<Admin>, io: impl AsyncRead + AsyncWrite + Unpin) {
-    let answering = Answering::default();
-    let service = service_fn(|request| {
-        let (admin, guard) = (Rc::clone(admin), answering.begin());
-        async move {
-            let answer = admin.answer(request).await;
-            drop(guard);
-            Ok::<_, Infallible>(answer)
-        }
-    });
-    // The same limits and the same eye on framing as on the data listener.
-    let io = ClientIo::new(io, answering.clone());
-    let served = http1::Builder::new()
-        .header_read_timeout(None)
-        .serve_connection(TokioIo::new(io), service)
-        .await;
-    // A client that breaks its connection is its own affair.
-    drop(served);
-}
-
-/// Counts a connection while it is open.
-struct Open(Rc<Cell<usize>>);
-
-impl Open {
-    fn new(count: &Rc<Cell<usize>>) -> Self {
-        count.set(count.get() + 1);
-        Self(Rc::clone(count))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
+fn service(admin: Rc<Admin>, phase: watch::Receiver<Phase>) -> Service {
+    let handler = move |request| -> Answering {
+        let admin = Rc::clone(&admin);
+        Box::pin(async move { admin.answer(request).await })
+    };
+    Service { handler: Rc::new(handler), limits: HeadLimits { bytes: HEAD_MAX }, phase }
 }
 
 impl Admin {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<RequestBody>) -> Response<ClientBody> {
         let (head, body) = request.into_parts();
         let gateway = &self.worker.gateway;
         let listen = gateway.admin_address;
@@ -161,7 +115,7 @@ impl Admin {
         self.place(found, &body).await
     }
 
-    async fn place(&self, found: Found, body: &Bytes) -> Response<Full<Bytes>> {
+    async fn place(&self, found: Found, body: &Bytes) -> Response<ClientBody> {
         let gateway = &self.worker.gateway;
         let live = gateway.live.load_full();
         let answer = match found.place {
@@ -187,17 +141,17 @@ fn error(status: StatusCode, message: &str) -> Answer {
     (status, json!({ "error": { "message": message } }))
 }
 
-fn refuse(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+fn refuse(status: StatusCode, message: &str) -> Response<ClientBody> {
     let (status, value) = error(status, message);
     respond(status, "application/json", value.to_string())
 }
 
-fn text(content_type: &'static str, text: String) -> Response<Full<Bytes>> {
+fn text(content_type: &'static str, text: String) -> Response<ClientBody> {
     respond(StatusCode::OK, content_type, text)
 }
 
-fn respond(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn respond(status: StatusCode, content_type: &'static str, body: String) -> Response<ClientBody> {
+    let mut response = Response::new(ClientBody::from(Bytes::from(body)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -28,16 +28,15 @@ pub(crate) async fn run(
     let worker = Rc::new(Worker::new(Arc::clone(&gateway)));
     let probes = Probes::start(&worker);
     task::spawn("sweep", sweep(Arc::clone(&gateway)));
-    tokio::select! {
-        result = admin::serve(Rc::clone(&worker), listener, environment) => {
-            if let Err(error) = result {
-                tracing::error!(%error, "the admin listener ended");
-            }
-            reached(phase.clone(), Phase::Draining).await;
-        }
-        () = reached(phase.clone(), Phase::Draining) => {}
+    let probing = async {
+        reached(phase.clone(), Phase::Draining).await;
+        probes.stop();
+    };
+    let serving = admin::serve(Rc::clone(&worker), listener, environment, phase.clone());
+    let ((), served) = tokio::join!(probing, serving);
+    if let Err(error) = served {
+        tracing::error!(%error, "the admin listener ended");
     }
-    probes.stop();
 }
 
 async fn sweep(gateway: Arc<Gateway>) {

@@ -22,7 +22,6 @@ mod timers;
 use std::rc::Rc;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
@@ -33,12 +32,12 @@ pub(crate) use self::forward::needs_of_path;
 pub(crate) use self::guard::{Refusal, check as check_request};
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{PASSED, read_body};
-use crate::{gateway::Worker, mcp, rng};
+use crate::{connection::RequestBody, gateway::Worker, mcp, rng};
 
 /// Answers one request.
 pub(crate) async fn answer(
     worker: &Rc<Worker>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Response<ClientBody> {
     let live = worker.gateway.live.load_full();
     let (head, body) = request.into_parts();
@@ -94,10 +93,6 @@ pub(crate) async fn answer(
         let door = &worker.gateway.door;
         let mut response = door.answer((head.method, &head.headers), body, caller, limit).await;
         answer::name(&mut response, &id);
-        if head.headers.contains_key(http::header::TRANSFER_ENCODING) {
-            // Where the next head begins could not be followed (`worker/head_scan.rs`).
-            close_after(&mut response);
-        }
         return response;
     }
     let is_status = status::is_path(&path);
@@ -125,19 +120,13 @@ pub(crate) async fn answer(
             "this request has been here before: a provider's url leads back to this gateway",
         );
     };
-    let is_chunked = head.headers.contains_key(http::header::TRANSFER_ENCODING);
     let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
         Ok(body) => body,
         Err((status, message)) => return fail(kind_of(status), message),
     };
     let query = head.uri.query().map(str::to_owned);
     let inbound = Inbound { id, path, query, headers: head.headers, passed, body, caller };
-    let mut response = forward::forward(worker, &live, inbound).await;
-    if is_chunked {
-        // Where the next head begins could not be followed (`worker/head_scan.rs`).
-        close_after(&mut response);
-    }
-    response
+    forward::forward(worker, &live, inbound).await
 }
 
 /// Makes a response the last one of its connection.

@@ -2,7 +2,8 @@
 //! about health or routing.
 //!
 //! A tour, in the order a request meets it:
-//! - [`server`]: a running gateway, its threads; `worker` accepts, `listen` binds.
+//! - [`server`]: a running gateway, its threads; `listen` binds, `worker` serves a listener, and
+//!   `connection` one connection of it.
 //! - `data`: the data plane. `data/forward.rs` is the life of a request; `data/attempt.rs` one
 //!   attempt up to commitment, `data/passage.rs` what follows it; `data/journey.rs` is the door to
 //!   the core.
@@ -20,6 +21,7 @@ mod caller;
 pub mod child;
 pub mod clock;
 pub mod connect;
+mod connection;
 mod control;
 mod data;
 pub mod demo;

@@ -15,6 +15,7 @@ use tokio::task::LocalSet;
 
 use super::paths::{Access, TABLE};
 use super::*;
+use crate::connection::Activity;
 use crate::test_bed::{self, ADMIN_CANARY, TWO_PROVIDERS, Variables};
 
 /// The address of a listener that others can reach.
@@ -50,7 +51,9 @@ async fn send(admin: &Rc<Admin>, request: String) -> Said {
             ours.read_to_string(&mut said).await.expect("an answer is text");
             said
         };
-        tokio::join!(client, connection(&admin, theirs)).0
+        let (_phase, watched) = watch::channel(Phase::Serving);
+        let (service, activity) = (service(admin, watched), Activity::new());
+        tokio::join!(client, service.converse(theirs, &activity)).0
     };
     let said = LocalSet::new().run_until(exchange).await;
     let (head, body) = said.split_once("\r\n\r\n").expect("a head and a body");

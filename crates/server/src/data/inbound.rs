@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tidegate_core::time::Millis;
 use tokio::time::{Instant, timeout_at};
 
 use super::guard::Refusal;
-use crate::caller::Caller;
+use crate::{caller::Caller, connection::RequestBody};
 
 /// A client that sends nothing of its body for this long has gone.
 const BODY_IDLE: Duration = Duration::from_secs(30);
@@ -91,7 +91,7 @@ fn patience(began: Instant, now: Instant, len: usize) -> Instant {
 /// Reads a body to its end, at most `limit` bytes of it.
 pub(crate) async fn read_body(
     headers: &HeaderMap,
-    mut body: Incoming,
+    mut body: RequestBody,
     limit: u64,
 ) -> Result<Bytes, Refusal> {
     const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than allowed");

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
-use hyper::body::Incoming;
 use tidegate_wire::error_body::OwnErrorKind;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     caller::Caller,
+    connection::RequestBody,
     data::{ClientBody, read_body},
 };
 
@@ -136,7 +136,7 @@ impl Door {
     pub(crate) async fn answer(
         &self,
         (method, headers): (Method, &HeaderMap),
-        body: Incoming,
+        body: RequestBody,
         caller: Arc<Caller>,
         body_max: u64,
     ) -> Response<ClientBody> {

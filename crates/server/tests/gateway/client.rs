@@ -134,7 +134,7 @@ impl Client {
         let length = answer.header("content-length").and_then(|text| text.parse().ok());
         let is_chunked = answer.header("transfer-encoding") == Some("chunked");
         answer.end = match length {
-            _ if status == 204 || status == 304 => End::Whole,
+            _ if status < 200 || status == 204 || status == 304 => End::Whole,
             Some(length) => self.of_length(length, &mut answer.body),
             None if is_chunked => self.of_chunks(&mut answer.body),
             None => self.of_length(usize::MAX, &mut answer.body),

@@ -49,6 +49,16 @@ fn a_client_that_lost_its_connection_gets_the_rest_of_its_call() {
 }
 
 #[test]
+fn a_client_that_has_closed_its_side_gets_the_answer_to_its_call() {
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(900))]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let call = client.start("tools/call", json!({"name": "slow"}));
+    call.exchange.close_own_side();
+    assert_eq!(text_of(&call.finish()["result"]), "slow done");
+}
+
+#[test]
 fn a_client_that_comes_back_after_the_answer_gets_it_too() {
     let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(200))]));
     let gate = Setup::of(&[("a", &fake)]).start();

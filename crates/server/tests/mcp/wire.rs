@@ -111,6 +111,11 @@ impl Exchange {
         Ok(it)
     }
 
+    /// Says that nothing more is sent.
+    pub fn close_own_side(&self) {
+        self.socket.shutdown(std::net::Shutdown::Write).expect("the connection stands");
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()

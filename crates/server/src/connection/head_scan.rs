@@ -7,15 +7,18 @@
 //!
 //! Rules kept here:
 //! - Every line of a head ends with CRLF.
-//! - A head has at most one `content-length` or `transfer-encoding`, together.
+//! - A head has at most one `content-length` or `transfer-encoding`, together; the latter says
+//!   `chunked` and nothing else.
 //! - HTTP/2 is not spoken here: its first line is refused with an answer, not only a closed
 //!   connection, as the library would do.
-//! - Where the next head begins is known from the length of the body. After a body in chunks it is
-//!   not, so such a connection carries no further request (`data.rs` closes it).
+//! - Where the next head begins is known from the length of the body, or from following its chunks
+//!   (`chunk_scan.rs`). So every head of a connection is looked at, whatever came before it.
 //!
 //! Left to others: everything else that makes a head bad, which the library refuses by itself.
 
 use memchr::memchr;
+
+use super::chunk_scan::{ChunkScan, Malformed};
 
 /// How much of a line that arrives in parts is kept: the headers that matter are shorter.
 const LINE_KEPT: usize = 128;
@@ -32,7 +35,17 @@ enum Place {
     /// So many bytes of a body are to come.
     Body(u64),
     /// In what comes in chunks.
-    Chunks,
+    Chunks(ChunkScan),
+}
+
+/// What the bytes that came are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Sound,
+    /// Two readers could disagree about the head: the line feed where that shows.
+    BadHead(usize),
+    /// Two readers could disagree about the chunks of the body.
+    BadChunks,
 }
 
 /// One connection's bytes, as far as they have come.
@@ -58,38 +71,49 @@ impl HeadScan {
         self.place == Place::Head
     }
 
+    /// Whether a head has come whose body has not ended.
+    pub(super) fn is_in_body(&self) -> bool {
+        matches!(self.place, Place::Body(_) | Place::Chunks(_))
+    }
+
     /// Whether no part of a request is under way.
     pub(super) fn is_between(&self) -> bool {
         self.place == Place::Between
     }
 
-    /// Takes the next bytes. If they can be read in two ways: the place of a line feed where that
-    /// shows.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Takes the next bytes.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Verdict {
         let mut at = 0;
         while at < bytes.len() {
-            match self.place {
-                Place::Chunks => return None,
+            match &mut self.place {
+                Place::Chunks(chunks) => match chunks.feed(&bytes[at..]) {
+                    Ok(None) => return Verdict::Sound,
+                    Ok(Some(taken)) => {
+                        at += taken;
+                        self.place = Place::Between;
+                    }
+                    Err(Malformed) => return Verdict::BadChunks,
+                },
                 Place::Body(left) => {
-                    let skipped = left.min((bytes.len() - at) as u64);
+                    let skipped = (*left).min((bytes.len() - at) as u64);
                     at += skipped as usize;
-                    let left = left - skipped;
+                    let left = *left - skipped;
                     self.place = if left == 0 { Place::Between } else { Place::Body(left) };
                 }
                 Place::Between | Place::Head => {
                     let rest = &bytes[at..];
                     let Some(end) = memchr(b'\n', rest) else {
                         self.keep(rest);
-                        return None;
+                        return Verdict::Sound;
                     };
                     if !self.take_line(&rest[..end]) {
-                        return Some(at + end);
+                        return Verdict::BadHead(at + end);
                     }
                     at += end + 1;
                 }
             }
         }
-        None
+        Verdict::Sound
     }
 
     /// A part of a line whose end has not come.
@@ -127,9 +151,9 @@ impl HeadScan {
             return false;
         }
         let is_framed = self.length.is_some() || self.is_chunked;
-        if value_of(line, b"transfer-encoding:").is_some() {
+        if let Some(coding) = value_of(line, b"transfer-encoding:") {
             self.is_chunked = true;
-            return !is_framed;
+            return !is_framed && coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
         }
         let Some(value) = value_of(line, b"content-length:") else { return true };
         let value = value.trim_ascii();
@@ -141,7 +165,7 @@ impl HeadScan {
     fn end_head(&mut self) {
         let length = self.length.take().filter(|length| *length > 0);
         self.place = match length {
-            _ if std::mem::take(&mut self.is_chunked) => Place::Chunks,
+            _ if std::mem::take(&mut self.is_chunked) => Place::Chunks(ChunkScan::new()),
             Some(length) => Place::Body(length),
             None => Place::Between,
         };
@@ -161,11 +185,12 @@ mod tests {
     /// Whether the bytes are sound, whole and cut in two at every place.
     fn is_sound(text: &str) -> bool {
         let bytes = text.as_bytes();
-        let is_sound = HeadScan::new().feed(bytes).is_none();
+        let is_sound = HeadScan::new().feed(bytes) == Verdict::Sound;
         for cut in 0..bytes.len() {
             let mut scan = HeadScan::new();
-            let halves = scan.feed(&bytes[..cut]).or_else(|| scan.feed(&bytes[cut..]));
-            assert_eq!(halves.is_none(), is_sound, "{text:?} cut at {cut}");
+            let halves = scan.feed(&bytes[..cut]) == Verdict::Sound
+                && scan.feed(&bytes[cut..]) == Verdict::Sound;
+            assert_eq!(halves, is_sound, "{text:?} cut at {cut}");
         }
         is_sound
     }
@@ -175,7 +200,7 @@ mod tests {
         assert!(is_sound("GET / HTTP/1.1\r\nhost: x\r\n\r\n"));
         assert!(is_sound("\r\n\r\nGET / HTTP/1.1\r\n\r\n"));
         assert!(is_sound("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na\nbGET / HTTP/1.1\r\n\r\n"));
-        assert!(is_sound("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\n\r\n"));
+        assert!(is_sound("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na\n\r\n"));
     }
 
     #[test]
@@ -189,6 +214,8 @@ mod tests {
             "POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\n",
             "POST / HTTP/1.1\r\ncontent-length: +1\r\n\r\n",
             "POST / HTTP/1.1\r\ncontent-length: 1, 1\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: identity\r\n\r\n",
         ] {
             assert!(!is_sound(text), "{text:?}");
         }
@@ -197,5 +224,8 @@ mod tests {
     #[test]
     fn s20_the_head_after_a_body_is_looked_at_too() {
         assert!(!is_sound("POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\na\nbGET / HTTP/1.1\n\r\n"));
+        let chunked = "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+        assert!(is_sound(&format!("{chunked}GET / HTTP/1.1\r\n\r\n")));
+        assert!(!is_sound(&format!("{chunked}GET / HTTP/1.1\n\r\n")));
     }
 }

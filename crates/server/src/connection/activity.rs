@@ -1,0 +1,143 @@
+//! What a client's connection is doing, as its parts tell each other.
+//!
+//! Why it exists: whether a client may be waited for depends on whether an answer is being made,
+//! which only the service knows; and which connection makes room for a new one depends on whom the
+//! gateway waits for, which only the bytes tell. Both live on one thread.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+
+use http::Version;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// What the client is waited for, in the order in which such connections make room for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wait {
+    /// Its next request, or its first.
+    NextRequest,
+    /// The rest of a request head.
+    Head,
+    /// The rest of a request body.
+    Body,
+    /// That it reads its answer.
+    Reading,
+}
+
+/// One connection's state.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    /// What the client is waited for, and since when.
+    waiting: Cell<Option<(Wait, Instant)>>,
+    /// Requests that are being answered.
+    answering: Cell<usize>,
+    /// The request that is being answered is of HTTP/1.1.
+    is_http11: Cell<bool>,
+    /// Bytes of the answer have been written.
+    has_begun: Cell<bool>,
+    /// The client has closed its side of the connection.
+    is_half_closed: Cell<bool>,
+    /// Who is to read on when the answer has been sent: no byte of the client will wake it.
+    reader: RefCell<Option<Waker>>,
+    evicted: Notify,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            waiting: Cell::new(Some((Wait::NextRequest, Instant::now()))),
+            answering: Cell::new(0),
+            is_http11: Cell::new(false),
+            has_begun: Cell::new(false),
+            is_half_closed: Cell::new(false),
+            reader: RefCell::new(None),
+            evicted: Notify::new(),
+        })
+    }
+
+    /// A request is being answered until the guard is dropped.
+    pub(super) fn begin(self: &Rc<Self>, version: Version) -> AnsweringGuard {
+        self.answering.set(self.answering.get() + 1);
+        self.is_http11.set(version == Version::HTTP_11);
+        self.has_begun.set(false);
+        self.waiting.set(None);
+        AnsweringGuard { activity: Rc::clone(self) }
+    }
+
+    /// Whether a request is being answered.
+    pub(super) fn is_answering(&self) -> bool {
+        self.answering.get() > 0
+    }
+
+    /// Whether interim responses may be sent: to a client of HTTP/1.1, before the answer begins.
+    pub(super) fn may_send_interim(&self) -> bool {
+        self.is_answering() && self.is_http11.get() && !self.has_begun.get()
+    }
+
+    /// The answer's bytes are being written.
+    pub(super) fn answer_began(&self) {
+        self.has_begun.set(true);
+    }
+
+    /// The client sends no more; the reader is woken when its answer has been sent.
+    pub(super) fn half_closed(&self, reader: &Waker) {
+        self.is_half_closed.set(true);
+        *self.reader.borrow_mut() = Some(reader.clone());
+    }
+
+    pub(super) fn is_half_closed(&self) -> bool {
+        self.is_half_closed.get()
+    }
+
+    /// Says what the client is waited for; how long is counted from the first time it is said.
+    pub(super) fn waits_for(&self, wait: Option<Wait>) -> Option<Instant> {
+        let since = match (self.waiting.get(), wait) {
+            (_, None) => None,
+            (Some((known, since)), Some(wait)) if known == wait => Some(since),
+            (_, Some(_)) => Some(Instant::now()),
+        };
+        self.waiting.set(wait.zip(since));
+        since
+    }
+
+    /// What the client is waited for, and since when; nothing if the connection is at work.
+    pub(super) fn waiting(&self) -> Option<(Wait, Instant)> {
+        self.waiting.get()
+    }
+
+    /// Ends the connection, to make room for another one.
+    pub(super) fn evict(&self) {
+        self.evicted.notify_one();
+    }
+
+    /// Until the connection has to make room.
+    pub(super) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+}
+
+/// Marks a connection as answering until it is dropped.
+#[derive(Debug)]
+pub(super) struct AnsweringGuard {
+    activity: Rc<Activity>,
+}
+
+impl AnsweringGuard {
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
+    }
+}
+
+impl Drop for AnsweringGuard {
+    fn drop(&mut self) {
+        let activity = &self.activity;
+        activity.answering.set(activity.answering.get() - 1);
+        if !activity.is_answering() {
+            activity.waiting.set(Some((Wait::NextRequest, Instant::now())));
+            if let Some(reader) = activity.reader.borrow_mut().take() {
+                reader.wake();
+            }
+        }
+    }
+}
