@@ -13,13 +13,14 @@ use crate::{
     draw::mix,
     explain::{self, Explanation, Obstacle},
     mark::MarkReason,
+    outcome::Outcome,
     pins::{Pin, Pins},
     plan::{Ask, Plan},
     probe::{Contact, ProbeOutcome},
     route::Route,
     settings::{BackendSettings, KeySettings, Settings},
     snapshot::{BackendSnapshot, EndpointSnapshot, KeySnapshot, Snapshot},
-    time::Now,
+    time::{Millis, Now},
     transition::{Change, Notes, Scope},
 };
 
@@ -152,10 +153,18 @@ impl Core {
         true
     }
 
-    /// A probe of an MCP server ended. Whether there is such a server.
-    pub fn server_probed(&self, now: Now, id: &str, passed: bool, notes: &mut Notes) -> bool {
+    /// A probe of an MCP server ended like this; the next one ends within `next_in`. Whether there
+    /// is such a server.
+    pub fn server_probed(
+        &self,
+        now: Now,
+        id: &str,
+        outcome: &Outcome,
+        next_in: Millis,
+        notes: &mut Notes,
+    ) -> bool {
         let Some(backend) = self.backend(id) else { return false };
-        backend.probed(now, passed, notes);
+        backend.server_probed(now, outcome, next_in, notes);
         true
     }
 

@@ -3,6 +3,9 @@
 //! Rules kept here:
 //! - The first probe is due at once; the next ones every interval, each backend's in a phase of
 //!   its own, so that a fleet does not probe in step.
+//! - A backend that no probe has reached since the start is asked again soon: after 1 s, twice as
+//!   long each time, up to the interval. So one that is dead from the start is known as such before
+//!   long, and one that comes up late is found.
 //! - A tick is skipped while a probe is under way, when traffic succeeded within the interval, and
 //!   when nobody has used the backend for a while. It is never caught up on.
 //!
@@ -104,13 +107,19 @@ pub struct ProbeClock {
     next: Now,
     is_first: bool,
     is_under_way: bool,
+    /// Probes since the start that did not reach the backend, none having reached it.
+    unreached: u32,
 }
+
+/// The first pause after a probe that did not reach a backend nobody has reached yet.
+const SOON: Millis = Millis::seconds(1);
 
 impl ProbeClock {
     /// A schedule whose first probe is due at once.
     #[must_use]
     pub fn new(settings: ProbeSettings, seed: u64, now: Now) -> Self {
-        Self { settings, seed, started: now, next: now, is_first: true, is_under_way: false }
+        let (is_first, is_under_way, unreached) = (true, false, 0);
+        Self { settings, seed, started: now, next: now, is_first, is_under_way, unreached }
     }
 
     /// Its settings.
@@ -151,6 +160,14 @@ impl ProbeClock {
     /// The probe has ended, one way or another.
     pub fn ended(&mut self) {
         self.is_under_way = false;
+    }
+
+    /// The same of a probe of a backend that none has reached since the start: it did not either.
+    pub fn ended_unreached(&mut self, now: Now) {
+        self.ended();
+        let doubled = SOON.0.saturating_mul(1 << self.unreached.min(16));
+        self.unreached = self.unreached.saturating_add(1);
+        self.next = self.next.min(now.after(Millis(doubled)));
     }
 
     fn move_on(&mut self, now: Now) {
@@ -220,6 +237,20 @@ mod tests {
         assert!((15_100..=30_100).contains(&second.0), "{second:?}");
         assert_eq!(clock.tick(second, Contact::default()), Tick::Probe);
         assert_eq!(clock.next_due(), Some(second.after(Millis(30_000))));
+    }
+
+    #[test]
+    fn a_backend_that_was_never_reached_is_asked_again_soon() {
+        let mut clock = clock(30_000);
+        let mut moments = Vec::new();
+        for _ in 0..7 {
+            let now = clock.next_due().expect("it is on");
+            assert_eq!(clock.tick(now, Contact::default()), Tick::Probe);
+            clock.ended_unreached(now);
+            moments.push(now.0 - 100);
+        }
+        assert_eq!(moments[..5], [0, 1000, 3000, 7000, 15_000]);
+        assert!(moments[6] - moments[5] <= 30_000, "{moments:?}");
     }
 
     #[test]

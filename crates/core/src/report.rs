@@ -7,13 +7,16 @@
 //! Rules kept here:
 //! - The own breaker hears every outcome, the endpoint only of reachability: any head is a
 //!   success, a transport failure without one is a failure, everything else is neutral.
+//! - A probe of a server says as much as an attempt: its outcome sets windows and exclusions, and
+//!   charges the breaker, by the same table. Rejected credentials stand until the next probe tells
+//!   something else.
 //! - Windows, exclusions, last error and last check are set also by an attempt whose breaker part
 //!   is void: one of an old generation, on an ended lease, or a last resort.
 
 use std::sync::Arc;
 
 use crate::{
-    backend::{Backend, Endpoint},
+    backend::{Backend, Endpoint, TargetKey},
     breaker::{BreakerChange, Pass},
     cell::{Cell, Guarded},
     mark::MarkReason,
@@ -52,8 +55,8 @@ impl Permit {
     /// The attempt ended. Ends the permit.
     pub fn report(mut self, now: Now, outcome: &Outcome, notes: &mut Notes) {
         self.report_reachability(now, outcome, notes);
-        self.set_marks(now, outcome, notes);
-        let is_charged = self.is_charged(now, outcome);
+        self.backend.set_marks(now, self.key, outcome, Millis::ZERO, notes);
+        let is_charged = self.backend.is_charged(now, self.key, outcome);
         let (pass, backend) = (self.own.take(), &self.backend);
         if outcome.kind == OutcomeKind::Success {
             backend.health.contact.succeeded(now);
@@ -100,20 +103,31 @@ impl Permit {
         });
         notes.tell(now, &endpoint.id, Scope::Endpoint, change);
     }
+}
 
+impl Backend {
     /// A 429 that does not say when is charged only when no other free key is left.
-    fn is_charged(&self, now: Now, outcome: &Outcome) -> bool {
+    fn is_charged(&self, now: Now, key: usize, outcome: &Outcome) -> bool {
         outcome.kind.policy().charge == Charge::Failure
-            || (outcome.told().is_none() && !self.backend.has_free_key(now, |key| key != self.key))
+            || (outcome.told().is_none() && !self.has_free_key(now, |other| other != key))
     }
 
-    fn set_marks(&self, now: Now, outcome: &Outcome, notes: &mut Notes) {
-        let backend = &*self.backend;
+    /// Sets what an outcome with a key leaves behind; rejected credentials stand for `at_least`.
+    fn set_marks(
+        &self,
+        now: Now,
+        key: usize,
+        outcome: &Outcome,
+        at_least: Millis,
+        notes: &mut Notes,
+    ) {
+        let backend = self;
         let windows = &backend.windows;
-        let key = &backend.keys[self.key];
+        let key = &backend.keys[key];
+        let rejected_for = windows.auth.max(at_least);
         let (mark, owner, scope, reason, span) = match outcome.kind.policy().mark {
             Mark::None if outcome.kind == OutcomeKind::Success => {
-                return self.heal(now, notes);
+                return self.heal(now, key, notes);
             }
             Mark::None => return,
             Mark::WindowIfTold if !outcome.is_5xx() => return,
@@ -132,11 +146,11 @@ impl Permit {
             // A 403 may be about the model: the key's other targets are not touched.
             Mark::KeyRejected if outcome.status == Some(403) => {
                 let mark = &*key.refusal;
-                (mark, &backend.id, Scope::Backend, MarkReason::AuthRejected, windows.auth)
+                (mark, &backend.id, Scope::Backend, MarkReason::AuthRejected, rejected_for)
             }
             Mark::KeyRejected => {
                 let mark = &*key.exclusion;
-                (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, windows.auth)
+                (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, rejected_for)
             }
             Mark::ModelGone => {
                 let mark = &backend.health.exclusion;
@@ -155,17 +169,46 @@ impl Permit {
 
     /// A success heals the exclusions of its key, of its target and of the two together; a window
     /// it leaves.
-    fn heal(&self, now: Now, notes: &mut Notes) {
-        let backend = &self.backend;
-        let key = &backend.keys[self.key];
+    fn heal(&self, now: Now, key: &TargetKey, notes: &mut Notes) {
         for (mark, owner, scope) in [
             (&*key.exclusion, &key.key.id, Scope::Key),
-            (&*key.refusal, &backend.id, Scope::Backend),
-            (&backend.health.exclusion, &backend.id, Scope::Backend),
+            (&*key.refusal, &self.id, Scope::Backend),
+            (&self.health.exclusion, &self.id, Scope::Backend),
         ] {
             let healed = mark.clear(now).map(|it| Change::Healed { reason: it.reason });
             notes.tell(now, owner, scope, healed);
         }
+    }
+
+    /// A probe of a server, which has one key, ended; the next one ends within `next_in`.
+    pub(crate) fn server_probed(
+        &self,
+        now: Now,
+        outcome: &Outcome,
+        next_in: Millis,
+        notes: &mut Notes,
+    ) {
+        // What stands already and goes on standing is no news.
+        let key = &self.keys[0];
+        let stood = [&*key.exclusion, &*key.refusal].iter().any(|it| it.standing(now).is_some());
+        let is_news = outcome.kind == OutcomeKind::Success || !stood;
+        let mut unheard = Notes::default();
+        let marks = if is_news { &mut *notes } else { &mut unheard };
+        self.set_marks(now, 0, outcome, next_in, marks);
+        let is_charged = self.is_charged(now, 0, outcome);
+        let change = self.health.cell.with(|guarded| {
+            guarded.note(now, outcome);
+            let breaker = &mut guarded.breaker;
+            let change = match outcome.kind.policy().charge {
+                Charge::Success => breaker.probe_passed(now),
+                Charge::Failure | Charge::FailureUnlessTimed if is_charged => {
+                    breaker.probe_failed(now)
+                }
+                Charge::Failure | Charge::FailureUnlessTimed | Charge::Nothing => None,
+            };
+            change.map(|change| tell_breaker(now, change, guarded, Some(outcome)))
+        });
+        notes.tell(now, &self.id, Scope::Backend, change);
     }
 }
 

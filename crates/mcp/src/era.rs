@@ -114,7 +114,6 @@ pub fn of_initialize(answer: Result<&RawValue, &RawValue>) -> Greeted {
 #[must_use]
 pub fn of_failure(failure: Failure) -> Greeted {
     match (failure.outcome, failure.cause) {
-        (OutcomeKind::ClientFault, Cause::Status(408)) => Greeted::Unclear(failure),
         // Refused for what it says, or answered with something that is no MCP.
         (OutcomeKind::ClientFault, _) | (_, Cause::Malformed) => Greeted::Other,
         _ if failure.ends_conversation() => Greeted::Unreachable(failure),
@@ -193,7 +192,7 @@ mod tests {
         for (status, outcome) in [
             (503, OutcomeKind::Overloaded),
             (500, OutcomeKind::ServerError),
-            (408, OutcomeKind::ClientFault),
+            (408, OutcomeKind::Timeout),
         ] {
             assert!(matches!(of(Cause::Status(status), outcome), Greeted::Unclear(_)), "{status}");
         }

@@ -247,8 +247,8 @@ pub fn admit(
 }
 
 /// Charges a server with one failure that no ticket stands for: a keepalive that gave up.
-pub fn charge(core: &Core, server: &str, now: Now, notes: &mut Notes) {
-    core.server_probed(now, &backend_id(server), false, notes);
+pub fn charge(core: &Core, server: &str, now: Now, outcome: &Outcome, notes: &mut Notes) {
+    core.server_probed(now, &backend_id(server), outcome, Millis::ZERO, notes);
 }
 
 /// What a session that opens sees of a server's health.

@@ -15,6 +15,11 @@
 //!   ([`Due::Reconnect`]); if that fails the reason is `lost`.
 //! - While the breaker is open nothing is sent: counted with reason `open`, which counts towards
 //!   nothing.
+//! - Any JSON-RPC answer is a sign of life, an error too: a server need not know `ping`. An answer
+//!   that says that the session is lost means a lost connection, which is made again at once and is
+//!   no failure by itself ([`sign_of`]).
+//! - After the quiet window exactly one trial decides. If the connection has to be made again for
+//!   it, that is not the trial: what is sent over the new connection is.
 //! - Single misses charge nobody. Disabling marks the connection lost and charges the server with
 //!   one failure, unless that very miss was a failed reconnect, which its permit has charged.
 //! - After [`Keepalive::stop`] nothing that is under way counts.
@@ -24,10 +29,15 @@
 
 use tidegate_core::{
     draw::fraction,
+    outcome::OutcomeKind,
     time::{Millis, Now},
 };
 
-use crate::link::LinkState;
+use crate::{
+    cause::Cause,
+    health::{Failure, Reply, of_answer},
+    link::LinkState,
+};
 
 /// What is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +94,43 @@ pub enum Reason {
     Open,
 }
 
+/// What came of one that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// The server is there.
+    Alive,
+    /// It is, or may be, but the connection is lost: make it again.
+    Lost,
+    /// It failed.
+    Failed(Reason),
+}
+
+/// Reads the end of a keepalive: an answer, with the code and message of its error if it is one, or
+/// what happened instead.
+#[must_use]
+pub fn sign_of(answer: Result<Option<(i64, &str)>, &Failure>) -> Sign {
+    match answer {
+        Ok(error) => match of_answer(error) {
+            Reply::SessionLost => Sign::Lost,
+            Reply::Ended(_) => Sign::Alive,
+        },
+        Err(failure) if failure.ends_conversation() => Sign::Lost,
+        Err(Failure { cause: Cause::TimedOut(_), .. }) => Sign::Failed(Reason::Timeout),
+        Err(_) => Sign::Failed(Reason::Error),
+    }
+}
+
 impl Reason {
+    /// What the core is told when it ends in disabling.
+    #[must_use]
+    pub const fn outcome(self) -> OutcomeKind {
+        match self {
+            Self::Timeout => OutcomeKind::Timeout,
+            Self::Error => OutcomeKind::ServerError,
+            Self::Lost | Self::Open => OutcomeKind::Transport,
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Timeout, Self::Error, Self::Lost, Self::Open];
 
@@ -134,7 +180,7 @@ pub enum Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Waiting { until: Now },
-    UnderWay { since: Now },
+    UnderWay { since: Now, is_reconnect: bool },
     Disabled { until: Now },
     Stopped,
 }
@@ -187,7 +233,8 @@ impl Keepalive {
             self.wait(now, draw);
             return Due::Refused;
         }
-        self.phase = Phase::UnderWay { since: now };
+        let is_reconnect = link != LinkState::Ready;
+        self.phase = Phase::UnderWay { since: now, is_reconnect };
         match link {
             LinkState::Ready => Due::Send(now.after(self.settings.timeout)),
             LinkState::Down | LinkState::Connecting | LinkState::Closed => Due::Reconnect,
@@ -196,9 +243,14 @@ impl Keepalive {
 
     /// The one that was sent ended.
     pub fn ended(&mut self, now: Now, draw: u64, result: Result<(), Reason>) -> Ended {
-        let Phase::UnderWay { since } = self.phase else { return Ended::Nothing };
+        let Phase::UnderWay { since, is_reconnect } = self.phase else { return Ended::Nothing };
         let Err(reason) = result else {
             self.failures = 0;
+            if is_reconnect && self.is_trial {
+                // The connection is there for the trial, which comes at once.
+                self.phase = Phase::Waiting { until: now };
+                return Ended::Success(now.since(since));
+            }
             self.is_trial = false;
             self.wait(now, draw);
             return Ended::Success(now.since(since));

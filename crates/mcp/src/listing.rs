@@ -3,8 +3,9 @@
 //! Rules kept here:
 //! - A definition is kept as text. Only what the gateway acts on is read out of it: its key, a
 //!   tool's hints, and whether it holds text that people do not see (S40).
-//! - A server's list may be wrong, long or endless: a bad definition is left out and counted, and
-//!   [`Gather`] bounds the rest. One bad tool never costs the others.
+//! - A server's list may be wrong, long or endless: a definition that breaks the protocol's schema
+//!   is left out, counted and named, and [`Gather`] bounds the rest. One bad tool never costs the
+//!   others, nor those of other servers.
 //! - Two listings are compared by their text, not by a hash: a server that changes a tool after it
 //!   was looked at is told on (S39), and could otherwise look for two texts with one hash.
 //!
@@ -14,6 +15,7 @@ mod fingerprint;
 mod gather;
 mod hidden;
 mod info;
+mod valid;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -26,6 +28,7 @@ pub use self::{
     gather::{Ask, Gather, ITEMS_MAX, LISTING_MAX, PAGES_MAX, Shortfall},
     hidden::has_hidden_text,
     info::ServerInfo,
+    valid::Defect,
 };
 use crate::raw::Fields;
 

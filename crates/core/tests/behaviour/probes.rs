@@ -2,6 +2,8 @@
 
 use tidegate_core::{
     breaker::State,
+    mark::MarkReason,
+    outcome::{Outcome, OutcomeKind},
     probe::ProbeOutcome,
     snapshot::Reason,
     time::{Millis, Now},
@@ -10,7 +12,13 @@ use tidegate_core::{
 use crate::bed::{Bed, ok, probed, refused, status};
 
 fn probe(bed: &mut Bed, id: &str, passed: bool) {
-    assert!(bed.core.server_probed(bed.now, id, passed, &mut bed.notes), "{id} is listed");
+    probe_ended(bed, id, if passed { ok() } else { refused() });
+}
+
+/// A probe of a server ended like this; the next one comes half a minute later.
+fn probe_ended(bed: &mut Bed, id: &str, outcome: Outcome) {
+    let (now, next_in) = (bed.now, Millis(33_000));
+    assert!(bed.core.server_probed(now, id, &outcome, next_in, &mut bed.notes), "{id} is listed");
 }
 
 fn probe_endpoint(bed: &mut Bed, passed: bool, heals: bool) {
@@ -174,13 +182,52 @@ fn a_probe_sets_the_last_check() {
     probe(&mut bed, "mcp:a", false);
     let snap = bed.snap("mcp:a");
     assert_eq!(snap.last_check, Some(Now(9)));
-    assert_eq!(snap.last_error.map(|it| (it.at, it.outcome)), Some((Now(9), None)));
+    assert_eq!(
+        snap.last_error.map(|it| (it.at, it.outcome)),
+        Some((Now(9), Some(OutcomeKind::Transport)))
+    );
+}
+
+#[test]
+fn a_probe_that_is_refused_for_its_credentials_excludes_the_server_until_the_next_one() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    for round in 1..=4 {
+        probe_ended(&mut bed, "mcp:a", status(401));
+        let snap = bed.snap("mcp:a");
+        assert!(!snap.healthy, "round {round}");
+        assert_eq!(snap.reason, Some(Reason::Mark(MarkReason::AuthRejected)));
+        let told = snap.last_error.map(|it| (it.outcome, it.status));
+        assert_eq!(told, Some((Some(OutcomeKind::AuthRejected), Some(401))));
+        bed.wait(32_999);
+        assert!(!bed.snap("mcp:a").healthy, "it stands until something else is known");
+    }
+    assert_eq!(bed.state("mcp:a"), State::Closed, "nobody is charged");
+    probe_ended(&mut bed, "mcp:a", ok());
+    assert!(bed.snap("mcp:a").healthy);
+}
+
+#[test]
+fn a_probe_that_is_told_when_to_come_back_sets_a_window_and_opens_nothing() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    for _ in 0..5 {
+        let told = Outcome { retry_after: Some(Millis(60_000)), ..status(429) };
+        probe_ended(&mut bed, "mcp:a", told);
+    }
+    assert_eq!(bed.state("mcp:a"), State::Closed);
+    let snap = bed.snap("mcp:a");
+    assert_eq!((snap.healthy, snap.reason), (false, Some(Reason::Mark(MarkReason::RateLimited))));
+    bed.wait(60_000);
+    assert!(bed.snap("mcp:a").healthy);
+    for _ in 0..3 {
+        probe_ended(&mut bed, "mcp:a", status(429));
+    }
+    assert_eq!(bed.state("mcp:a"), State::Open, "without a time it is a failure");
 }
 
 #[test]
 fn probing_what_is_not_there_says_so() {
     let mut bed = Bed::of(&["a"]);
-    assert!(!bed.core.server_probed(bed.now, "nobody", true, &mut bed.notes));
+    assert!(!bed.core.server_probed(bed.now, "nobody", &ok(), Millis::ZERO, &mut bed.notes));
     assert!(!bed.core.endpoint_probed(bed.now, "nobody", probed(true), true, &mut bed.notes));
 }
 

@@ -3,11 +3,12 @@
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_core::{
     core::Core,
+    outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Ask, Plan, Step},
     probe::ProbeOutcome,
     settings::{HealthSettings, Settings},
-    time::Now,
+    time::{Millis, Now},
     transition::{Change, Notes},
 };
 
@@ -94,8 +95,15 @@ impl Pair {
             Deed::ProbeServer { backend, passed } => {
                 let backend = backend % count;
                 let id = &self.settings.backends[backend].id;
-                self.core.server_probed(now, id, passed, &mut self.notes);
+                let kind = if passed { OutcomeKind::Success } else { OutcomeKind::Transport };
+                let outcome = Outcome::unanswered(kind);
+                self.core.server_probed(now, id, &outcome, Millis::ZERO, &mut self.notes);
                 self.probe_model(backend, passed);
+                if passed {
+                    let key = self.model.key_of(backend, 0);
+                    self.model.keys[key] = Now::ZERO;
+                    self.model.backends[backend].model_gone_until = Now::ZERO;
+                }
             }
             Deed::SwitchOff { backend, is_off } => {
                 let backend = backend % count;

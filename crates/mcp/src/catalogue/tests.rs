@@ -10,9 +10,17 @@ use crate::{
     names::{Naming, NamingSettings, ServerNames},
 };
 
+/// Definitions are written with their keys alone; what each must have beside it is added.
+fn sound(offers: &str) -> String {
+    let offers = offers.replace(r#"{"name":"#, r#"{"inputSchema":{"type":"object"},"name":"#);
+    let offers = offers.replace(r#"{"uri":"#, r#"{"name":"r","uri":"#);
+    offers.replace(r#"{"uriTemplate":"#, r#"{"name":"r","uriTemplate":"#)
+}
+
 /// A listing from pages: `{"tools": [...], "prompts": [...], ...}`.
 fn listing(offers: &str) -> Option<Arc<Listing>> {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("JSON");
+    let offers = &sound(offers);
     let greeting =
         r#"{"capabilities":{"tools":{},"resources":{},"prompts":{}},"instructions":"use it"}"#;
     let mut gather = Gather::new(ServerInfo::read(&raw(greeting)).expect("an object"));
@@ -40,7 +48,7 @@ const SEARCH: &str = r#"{"tools":[{"name":"search"},{"name":"open"}],"prompts":[
 
 #[test]
 fn a_definition_differs_from_the_servers_in_its_name_alone() {
-    let text = r#"{ "x": 1.0, "name" : "t", "inputSchema": {"b":1,"a":2} }"#;
+    let text = r#"{ "x": 1.0, "name" : "t", "inputSchema": {"type":"object","b":1,"a":2} }"#;
     let offers = format!(r#"{{"tools":[{text}]}}"#);
     let catalogue =
         Catalogue::new(&settings(Naming::Prefix, &["s", "other"]), &[listing(&offers), None]);
@@ -88,7 +96,7 @@ fn manual_drops_what_two_have_unless_a_rename_settles_it() {
 fn of_two_with_one_name_in_one_server_the_first_counts() {
     let twice = listing(r#"{"tools":[{"name":"a","x":1},{"name":"a","x":2}]}"#);
     let catalogue = Catalogue::new(&settings(Naming::Prefix, &["s"]), &[twice]);
-    assert_eq!(catalogue.tool("a").expect("offered").raw.as_ref(), r#"{"name":"a","x":1}"#);
+    assert_eq!(catalogue.tool("a").expect("offered").raw.as_ref(), sound(r#"{"name":"a","x":1}"#));
     assert_eq!(reasons(&catalogue), [("s", "a", Reason::Twice)]);
 }
 
@@ -122,9 +130,9 @@ fn pages_show_what_is_visible_and_bad_cursors_are_refused() {
     let catalogue = Catalogue::new(&settings(Naming::Prefix, &["a", "b"]), &both);
     let page = |cursor, size| catalogue.page(Kind::Tools, |server| server == 1, cursor, size);
     let first = page(None, 1).expect("no cursor");
-    assert_eq!(first.items, r#"{"name":"b_open"}"#);
+    assert_eq!(first.items, sound(r#"{"name":"b_open"}"#));
     let second = page(first.next_cursor.as_deref(), 1).expect("its cursor");
-    assert_eq!(second.to_result(), r#"{"tools":[{"name":"b_search"}]}"#);
+    assert_eq!(second.to_result(), sound(r#"{"tools":[{"name":"b_search"}]}"#));
     let result: Value = serde_json::from_str(&first.to_result()).expect("JSON");
     assert_eq!(result["nextCursor"].as_str(), first.next_cursor.as_deref());
     for bad in ["", "x", "t0", "tzz", "tff", "p61", "té"] {
@@ -137,9 +145,7 @@ fn pages_show_what_is_visible_and_bad_cursors_are_refused() {
 
 #[test]
 fn a_list_is_one_page_until_it_is_larger_than_an_answer_may_be() {
-    let tools: Vec<String> = (0..3000)
-        .map(|n| format!(r#"{{"name":"t{n:04}","inputSchema":{{"type":"object"}}}}"#))
-        .collect();
+    let tools: Vec<String> = (0..3000).map(|n| format!(r#"{{"name":"t{n:04}"}}"#)).collect();
     let page = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
     let catalogue = Catalogue::new(&settings(Naming::Prefix, &["a"]), &[listing(&page)]);
     let page = |cursor, max| catalogue.page(Kind::Tools, |_| true, cursor, max).expect("a page");

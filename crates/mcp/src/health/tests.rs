@@ -6,6 +6,8 @@ use tidegate_core::settings::{Abilities, BackendSettings, HealthSettings, Settin
 
 /// The group of all servers of [`core_of`].
 pub(crate) const GROUP: &str = "all";
+/// How a keepalive that gave up has ended.
+pub(crate) const TIMED_OUT: Outcome = Outcome::unanswered(OutcomeKind::Timeout);
 
 /// A core of these servers: two failures open a breaker for 30 s, one trial closes it.
 pub(crate) fn core_of(servers: &[&str]) -> Core {
@@ -125,7 +127,8 @@ fn a_server_the_core_does_not_know_is_closing() {
 #[test]
 fn a_group_is_as_well_as_its_best_member() {
     let core = core_of(&["a", "b"]);
-    let charge = |server: &str, now: u64| charge(&core, server, Now(now), &mut Notes::default());
+    let charge =
+        |server: &str, now: u64| charge(&core, server, Now(now), &TIMED_OUT, &mut Notes::default());
     assert_eq!(standing(&core, GROUP, Now(0)), Standing::Healthy);
     (0..2).for_each(|_| charge("a", 0));
     assert_eq!(standing(&core, GROUP, Now(0)), Standing::Healthy);
@@ -138,9 +141,9 @@ fn a_group_is_as_well_as_its_best_member() {
 #[test]
 fn a_charge_is_one_failure() {
     let core = core_of(&["a"]);
-    charge(&core, "a", Now(0), &mut Notes::default());
+    charge(&core, "a", Now(0), &TIMED_OUT, &mut Notes::default());
     assert_eq!(standing(&core, "a", Now(0)), Standing::Healthy);
-    charge(&core, "a", Now(0), &mut Notes::default());
+    charge(&core, "a", Now(0), &TIMED_OUT, &mut Notes::default());
     assert!(matches!(standing(&core, "a", Now(0)), Standing::Unhealthy(Cause::CircuitOpen, _)));
 }
 

@@ -83,7 +83,7 @@ fn one_trial_after_the_window_enables_it_or_disables_it_again() {
     let (now, ended) = fail(&mut keepalive, Reason::Error);
     assert_eq!(ended, Ended::Disabled { reason: Reason::Error, is_charged: true });
     let trial = now.after(Millis::minutes(30));
-    assert_eq!(keepalive.tick(trial, EVEN, LinkState::Down, false), Due::Reconnect);
+    assert!(matches!(keepalive.tick(trial, EVEN, READY, false), Due::Send(_)));
     assert_eq!(keepalive.ended(trial, EVEN, Ok(())), Ended::Success(Millis(0)));
     assert_eq!(fail(&mut keepalive, Reason::Error).1, Ended::Failure(Reason::Error));
 }
@@ -149,4 +149,39 @@ fn method_none_never_sends() {
     let mut keepalive = Keepalive::new(settings, Now(0), EVEN);
     assert_eq!(keepalive.next_wakeup(), None);
     assert_eq!(keepalive.tick(Now(u64::MAX), EVEN, READY, false), Due::Nothing);
+}
+
+#[test]
+fn after_the_window_a_connection_is_made_again_and_then_one_trial_decides() {
+    let mut keepalive = keepalive();
+    (0..3).for_each(|_| _ = fail(&mut keepalive, Reason::Timeout));
+    let now = keepalive.next_wakeup().expect("a trial");
+    assert_eq!(keepalive.tick(now, EVEN, LinkState::Down, false), Due::Reconnect);
+    assert_eq!(keepalive.ended(now, EVEN, Ok(())), Ended::Success(Millis(0)));
+    keepalive.heard(now, EVEN);
+    assert!(keepalive.is_disabled(), "a new connection proves nothing about its keepalive");
+    let trial = keepalive.next_wakeup().expect("a trial");
+    assert!(matches!(keepalive.tick(trial, EVEN, READY, false), Due::Send(_)));
+    let ended = keepalive.ended(trial, EVEN, Err(Reason::Timeout));
+    assert_eq!(ended, Ended::Disabled { reason: Reason::Timeout, is_charged: true });
+}
+
+#[test]
+fn every_answer_but_one_about_the_session_is_a_sign_of_life() {
+    assert_eq!(sign_of(Ok(None)), Sign::Alive);
+    for code in [-32601, -32603, -32000, -32602, 1] {
+        assert_eq!(sign_of(Ok(Some((code, "no")))), Sign::Alive, "{code}");
+    }
+    for error in [(-32001, "no"), (-32000, "unknown session"), (-32600, "Session not found")] {
+        assert_eq!(sign_of(Ok(Some(error))), Sign::Lost, "{error:?}");
+    }
+    assert_eq!(sign_of(Err(&Failure::session_lost())), Sign::Lost);
+    let broken = Failure::of(Cause::ConnectionBroken, OutcomeKind::Transport);
+    assert_eq!(sign_of(Err(&broken)), Sign::Lost);
+    let silent = Failure::of(Cause::TimedOut(Millis(5000)), OutcomeKind::Timeout);
+    assert_eq!(sign_of(Err(&silent)), Sign::Failed(Reason::Timeout));
+    for (status, outcome) in [(500, OutcomeKind::ServerError), (408, OutcomeKind::Timeout)] {
+        let refused = Failure::of(Cause::Status(status), outcome);
+        assert_eq!(sign_of(Err(&refused)), Sign::Failed(Reason::Error), "{status}");
+    }
 }

@@ -19,8 +19,9 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{Item, Kind, Listing, ServerInfo};
+use super::{Defect, Item, Kind, Listing, ServerInfo, valid};
 use crate::{
+    era::Era,
     raw::{Fields, Flaw, as_text, quoted},
     stateless::mirror,
 };
@@ -129,7 +130,7 @@ impl Gather {
             None => false,
             Some(Ok(Elements { kept, is_cut })) => self.keep(kind, &kept) || is_cut,
             Some(Err(_)) => {
-                self.shortfall.skipped += 1;
+                self.shortfall.skip(kind, None, "the list must be an array");
                 false
             }
         };
@@ -173,13 +174,13 @@ impl Gather {
     /// Keeps what fits; says whether something did not.
     fn keep(&mut self, kind: Kind, elements: &[&RawValue]) -> bool {
         for element in elements {
-            let is_refused = self.checks_headers
-                && kind == Kind::Tools
-                && mirror::check_tool(element.get()).is_err();
-            let item = if is_refused { None } else { Item::read(kind, element) };
-            let Some(item) = item else {
-                self.shortfall.skipped += 1;
-                continue;
+            let item = match self.read(kind, element) {
+                Ok(item) => item,
+                Err(why) => {
+                    let key = Fields::of(element, &[]).ok().and_then(|it| it.text(kind.key()));
+                    self.shortfall.skip(kind, key.as_deref(), &why);
+                    continue;
+                }
             };
             let size = self.size + size_of(&item);
             if self.items.len() == ITEMS_MAX || size > LISTING_MAX {
@@ -189,6 +190,20 @@ impl Gather {
             self.items.push(item);
         }
         false
+    }
+
+    /// One definition, or why it cannot be offered.
+    fn read(&self, kind: Kind, element: &RawValue) -> Result<Item, String> {
+        let era = match self.listing.info.known_version() {
+            Some(_) => Era::Sessions,
+            None => Era::Stateless,
+        };
+        let sound = valid::checked(kind, element, era).map_err(|it: Defect| it.to_string())?;
+        if self.checks_headers && kind == Kind::Tools {
+            let checked = mirror::check_tool(sound.get());
+            checked.map_err(|_| "its arguments cannot be repeated in headers".to_owned())?;
+        }
+        Item::read(kind, &sound).ok_or_else(|| format!("`{}` cannot be used", kind.key()))
     }
 
     fn close_kind(&mut self) {
@@ -205,11 +220,18 @@ fn size_of(item: &Item) -> usize {
     item.raw.len() + item.key.len()
 }
 
+/// Definitions that are named when they are left out: enough to find the fault.
+const NAMED_MAX: usize = 16;
+/// Characters of a name that are repeated.
+const SHOWN_CHARS: usize = 64;
+
 /// What a listing lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Definitions without a usable key, or that are no clear object.
+    /// Definitions that break the protocol's schema.
     pub skipped: usize,
+    /// The first of them, each with what is wrong with it.
+    pub named: Vec<String>,
     /// Kinds of which only a part was taken.
     pub cut: Vec<Kind>,
     /// Kinds of which a page was larger than an answer may be.
@@ -222,13 +244,23 @@ impl Shortfall {
     pub fn is_empty(&self) -> bool {
         self.skipped == 0 && self.cut.is_empty() && self.too_large.is_empty()
     }
+
+    fn skip(&mut self, kind: Kind, key: Option<&str>, why: &str) {
+        self.skipped += 1;
+        if self.named.len() < NAMED_MAX {
+            let key: Option<String> = key.map(|key| key.chars().take(SHOWN_CHARS).collect());
+            let name = key.map(|key| format!(" {key:?}")).unwrap_or_default();
+            self.named.push(format!("{kind}{name}: {why}"));
+        }
+    }
 }
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "";
         if self.skipped > 0 {
-            write!(f, "{} unusable definitions left out", self.skipped)?;
+            let named = self.named.join("; ");
+            write!(f, "{} unusable definitions left out ({named})", self.skipped)?;
             comma = ", ";
         }
         for kind in &self.cut {

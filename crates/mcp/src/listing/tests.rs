@@ -15,12 +15,17 @@ fn keys(listing: &Listing, kind: Kind) -> Vec<&str> {
     listing.items(kind).iter().map(|item| item.key.as_ref()).collect()
 }
 
+/// Tools are written with their names alone; the schema that each must have is added.
+fn sound(page: &str) -> String {
+    page.replace(r#"{"name":"#, r#"{"inputSchema":{"type":"object"},"name":"#)
+}
+
 fn gather(pages: &[&str]) -> (Listing, Shortfall, Vec<Ask>) {
     let mut gather = Gather::new(info(r#"{"tools":{}}"#));
     let mut asks = Vec::new();
     for page in pages {
         asks.push(gather.ask().expect("more to ask"));
-        gather.page(raw(page)).expect("an object");
+        gather.page(raw(&sound(page))).expect("an object");
     }
     assert_eq!(gather.ask(), None, "everything was asked");
     let (listing, shortfall) = gather.finish();
@@ -57,10 +62,27 @@ fn all_pages_are_followed_and_bad_items_are_skipped() {
         r#"{"tools":[{"name":"b"}],"nextCursor":null}"#,
     ]);
     assert_eq!(keys(&listing, Kind::Tools), ["a", "b"]);
-    assert_eq!(shortfall, Shortfall { skipped: 2, ..Shortfall::default() });
+    assert_eq!((shortfall.skipped, shortfall.cut), (2, vec![]));
+    let named = ["tools: `definition` must be a plain object", "tools: the list must be an array"];
+    assert_eq!(shortfall.named, named);
     let params: Vec<_> = asks.iter().map(Ask::params).collect();
     let cursor = |text: &str| Some(format!(r#"{{"cursor":{text}}}"#));
     assert_eq!(params, [None, cursor(r#""""#), cursor(r#""c\"2""#)]);
+}
+
+#[test]
+fn a_tool_that_breaks_the_schema_is_left_out_and_named_and_costs_no_other() {
+    let mut gather = Gather::new(info(r#"{"tools":{}}"#));
+    let bad = r#"{"name":"b\u001b"},{"name":"c","inputSchema":{"type":"string"}}"#;
+    let good = r#"{"name":"a","inputSchema":{"type":"object"}}"#;
+    gather.page(raw(&format!(r#"{{"tools":[{bad},{good}]}}"#))).expect("an object");
+    let (listing, shortfall) = gather.finish();
+    assert_eq!(keys(&listing, Kind::Tools), ["a"]);
+    let named = [
+        r#"tools "b\u{1b}": `inputSchema` must be there"#,
+        r#"tools "c": `inputSchema.type` must be `object`"#,
+    ];
+    assert_eq!((shortfall.skipped, shortfall.named), (2, named.map(str::to_owned).to_vec()));
 }
 
 #[test]
@@ -92,7 +114,7 @@ fn a_list_without_end_is_cut() {
 fn a_listing_of_too_many_bytes_is_cut() {
     let mut gather = Gather::new(info(r#"{"tools":{},"prompts":{}}"#));
     let large = "x".repeat(LISTING_MAX / 2 - 100);
-    let page = format!(r#"{{"tools":[{{"name":"a","d":"{large}"}},{{"name":"b"}}]}}"#);
+    let page = sound(&format!(r#"{{"tools":[{{"name":"a","d":"{large}"}},{{"name":"b"}}]}}"#));
     gather.page(raw(&page)).expect("an object");
     let page = page.replace("tools", "prompts");
     gather.page(raw(&page)).expect("an object");
@@ -108,7 +130,8 @@ fn a_listing_of_too_many_bytes_is_cut() {
 #[test]
 fn a_page_that_is_too_large_ends_its_own_kind_and_says_so() {
     let mut gather = Gather::new(info(r#"{"tools":{},"prompts":{}}"#));
-    gather.page(raw(r#"{"tools":[{"name":"a"}],"nextCursor":"x"}"#)).expect("an object");
+    let page = sound(r#"{"tools":[{"name":"a"}],"nextCursor":"x"}"#);
+    gather.page(raw(&page)).expect("an object");
     gather.too_large();
     assert_eq!(gather.ask().expect("the other kind").kind, Kind::Prompts);
     gather.page(raw(r#"{"prompts":[{"name":"p"}]}"#)).expect("an object");

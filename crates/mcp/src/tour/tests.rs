@@ -6,7 +6,7 @@ use crate::{
     cause::Delivery,
     health::{
         Failure, Reply, charge,
-        tests::{GROUP, core_of},
+        tests::{GROUP, TIMED_OUT, core_of},
     },
     link::{Link, Want},
 };
@@ -182,7 +182,7 @@ fn an_unsafe_call_that_was_not_delivered_goes_on() {
 #[test]
 fn a_member_whose_breaker_is_open_is_not_asked() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
-    (0..2).for_each(|_| charge(&bench.core, "a", bench.now, &mut bench.notes));
+    (0..2).for_each(|_| charge(&bench.core, "a", bench.now, &TIMED_OUT, &mut bench.notes));
     let (tour, _) = bench.call(Errand::Once, None);
     assert_eq!(visited(&tour), ["b"]);
 }
@@ -194,7 +194,7 @@ fn a_session_stays_at_its_member_when_a_better_one_returns_and_leaves_it_when_it
     assert_eq!(visited(&tour), ["b"], "both are well");
     bench.now = Now(3_600_000);
     assert_eq!(visited(&bench.call(Errand::Once, Some("b")).0), ["b"], "an hour later too");
-    (0..2).for_each(|_| charge(&bench.core, "b", bench.now, &mut bench.notes));
+    (0..2).for_each(|_| charge(&bench.core, "b", bench.now, &TIMED_OUT, &mut bench.notes));
     let (tour, _) = bench.call(Errand::Once, Some("b"));
     assert_eq!((visited(&tour), tour.stays().as_deref()), (vec!["a"], Some("a")));
 }
@@ -220,9 +220,9 @@ fn an_error_that_a_member_answered_is_better_than_none() {
 #[test]
 fn with_every_breaker_open_nobody_is_asked_and_the_first_return_is_told() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
-    (0..2).for_each(|_| charge(&bench.core, "a", bench.now, &mut bench.notes));
+    (0..2).for_each(|_| charge(&bench.core, "a", bench.now, &TIMED_OUT, &mut bench.notes));
     bench.now = Now(1000);
-    (0..2).for_each(|_| charge(&bench.core, "b", bench.now, &mut bench.notes));
+    (0..2).for_each(|_| charge(&bench.core, "b", bench.now, &TIMED_OUT, &mut bench.notes));
     let (tour, end) = bench.call(Errand::Repeatable, None);
     assert!(tour.attempts().is_empty());
     let End::Unavailable(it) = end else { panic!("{end:?}") };

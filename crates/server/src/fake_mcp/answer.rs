@@ -44,6 +44,9 @@ pub(super) enum Plan {
 
 /// Decides about a request; a tool's call is counted here.
 pub(super) fn plan(fake: &FakeMcp, request: &Value) -> Plan {
+    if let (true, Ping::Status(status)) = (request["method"] == "ping", fake.script.load().ping) {
+        return Plan::Status { status, retry_after: None };
+    }
     if request["method"] != "tools/call" {
         return Plan::Answer(None);
     }
@@ -221,7 +224,8 @@ async fn ping(ping: Ping) -> Reply {
     match ping {
         Ping::Answer => nothing_to_say(),
         Ping::Hang => std::future::pending().await,
-        Ping::Error => Reply::Error(-32603, "no pings today".to_owned()),
+        Ping::Error | Ping::Status(_) => Reply::Error(-32603, "no pings today".to_owned()),
+        Ping::Unknown => Reply::Error(-32601, "Method not found: ping".to_owned()),
     }
 }
 

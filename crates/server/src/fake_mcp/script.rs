@@ -171,6 +171,10 @@ pub enum Ping {
     Hang,
     /// With an error.
     Error,
+    /// With the error of a server that does not know the method.
+    Unknown,
+    /// With this HTTP status and no message. (Elsewhere: with an error.)
+    Status(u16),
 }
 
 /// How an unknown session is answered.

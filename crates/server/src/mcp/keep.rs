@@ -12,19 +12,20 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tidegate_config::file::{KeepaliveFile, KeepaliveMethod};
 use tidegate_core::{
-    outcome::OutcomeKind,
+    outcome::Outcome,
     time::{Millis, Now},
 };
 use tidegate_mcp::{
+    era::Era,
     health::{self, Standing},
-    keepalive::{Due, Ended, Keepalive, KeepaliveSettings, Method, Reason},
+    keepalive::{Due, Ended, Keepalive, KeepaliveSettings, Method, Reason, Sign, sign_of},
     message::Params,
     raw::quoted,
 };
 
 use super::{
     conversation::{Reply, Voice},
-    link::{Link, Owner},
+    link::{Link, Owner, read_error},
 };
 use crate::{rng, task};
 
@@ -66,17 +67,33 @@ impl Link {
                 talk.ask(self.ping(), Params::default(), voice, within).await
             }
         };
-        match reply {
-            Reply::Answer(Ok(result)) if tool.is_some() && is_tool_error(&result) => {
-                Err(Reason::Error)
+        match self.sign(reply, talk.era()) {
+            Sign::Alive => Ok(()),
+            Sign::Failed(reason) => Err(reason),
+            Sign::Lost => {
+                if let Some(generation) = self.generation_of(&talk) {
+                    self.lost(generation);
+                }
+                self.reconnect().await
             }
-            Reply::Answer(Ok(_)) => Ok(()),
-            Reply::Answer(Err(_)) => Err(Reason::Error),
-            Reply::Failed(failure) if failure.outcome == OutcomeKind::Timeout => {
-                Err(Reason::Timeout)
-            }
-            Reply::Failed(_) => Err(Reason::Lost),
         }
+    }
+
+    fn sign(&self, reply: Reply, spoken: Era) -> Sign {
+        match self.doubted(reply, spoken) {
+            Reply::Answer(Ok(_)) => sign_of(Ok(None)),
+            Reply::Answer(Err(error)) => {
+                let error = read_error(&error);
+                sign_of(Ok(error.as_ref().map(|it| (it.code, it.message.as_str()))))
+            }
+            Reply::Failed(failure) => sign_of(Err(&failure)),
+        }
+    }
+
+    /// Makes the connection again, by the link's single flight and with a permit.
+    async fn reconnect(&self) -> Result<(), Reason> {
+        let limit = self.server.initialize_within();
+        self.bring_up(limit).await.map_err(|_| Reason::Lost)
     }
 
     fn is_open(&self) -> bool {
@@ -115,8 +132,7 @@ async fn run(link: Weak<Link>, mut schedule: Keepalive) {
             }
             Due::Reconnect => {
                 metrics.keepalive_attempt(&name.name);
-                let limit = link.server.initialize_within();
-                link.bring_up(limit).await.map_err(|_| Reason::Lost)
+                link.reconnect().await
             }
         };
         end(&link, &mut schedule, result);
@@ -140,7 +156,10 @@ fn end(link: &Link, schedule: &mut Keepalive, result: Result<(), Reason>) {
             link.lost(generation);
             if is_charged {
                 let live = link.ground.live();
-                link.ground.with_notes(|notes| health::charge(&live.core, server, now, notes));
+                let outcome = Outcome::unanswered(reason.outcome());
+                link.ground.with_notes(|notes| {
+                    health::charge(&live.core, server, now, &outcome, notes);
+                });
             }
         }
     }
@@ -170,11 +189,4 @@ fn settings(file: &KeepaliveFile) -> KeepaliveSettings {
         failures: file.failures.max(1),
         quiet: file.quiet.millis(),
     }
-}
-
-/// Whether a tool's result says that it failed.
-fn is_tool_error(result: &[u8]) -> bool {
-    let value = serde_json::from_slice::<&RawValue>(result).ok();
-    let params = value.and_then(|value| Params::parse(Some(value)).ok());
-    params.is_some_and(|it| it.get("isError").is_some_and(|flag| flag.get() == "true"))
 }

@@ -5,6 +5,8 @@
 //!   connection that is there; it makes one where there is none, and never a second one. A
 //!   program that every session has for itself is probed over a session's connection, and not at
 //!   all without one; for its lists it is started once, at the beginning.
+//! - What a probe finds is told to the core as it is: rejected credentials, a 429 with its time, a
+//!   timeout, a refused connection.
 //! - A probe needs no permit: it goes on while the breaker is open, and heals it.
 //! - A shared program that ended is started again, when its supervisor allows.
 
@@ -13,26 +15,32 @@ use std::time::Duration;
 
 use tidegate_config::file::ProbeFile;
 use tidegate_core::{
+    outcome::{Outcome, OutcomeKind},
     probe::{ProbeClock, ProbeSettings, Tick},
     time::{Millis, Now},
 };
 use tidegate_mcp::{
-    health::backend_id,
+    cause::Cause,
+    health::{self, backend_id},
     link::{LinkState, Want},
-    message::Params,
+    message::{METHOD_NOT_FOUND, Params},
     session::Contact,
 };
 
 use super::{
     conversation::{Reply, Voice},
     ground::Ground,
-    link::Link,
+    link::{Link, read_error},
     server::Server,
+    transport::Failure,
 };
 use crate::{metrics::ProbeResult, rng};
 
 /// How late a change may be noticed.
 const LOOK_EVERY: Millis = Millis(250);
+
+/// What a probe found: nothing wrong, or this.
+type Found = Result<(), Failure>;
 
 /// Keeps an eye on a server until it is dropped.
 pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) {
@@ -45,10 +53,11 @@ pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) 
         // The first look is the first probe.
         clock.tick(ground.now(), Default::default());
     }
-    let is_there = first_look(&server, &ground, &home).await;
+    let found = first_look(&server, &ground, &home).await;
+    let mut was_reached = found.is_ok();
     if is_probed {
-        learn(&server, &ground, is_there);
-        clock.ended();
+        learn(&server, &ground, found);
+        end(&mut clock, &ground, was_reached);
     }
     home.keep_alive();
     if server.is_own_child() {
@@ -65,8 +74,9 @@ pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) 
         let contact = ground.live().core.contact(&backend_id(&server.name));
         if clock.tick(now, contact) == Tick::Probe {
             // Without a session there may be nothing to probe over.
-            let _ = probe(&server, &ground).await;
-            clock.ended();
+            let passed = probe(&server, &ground).await;
+            was_reached |= passed != Some(false);
+            end(&mut clock, &ground, was_reached);
         }
     }
 }
@@ -74,10 +84,23 @@ pub(crate) async fn run(server: Rc<Server>, ground: Rc<Ground>, home: Rc<Link>) 
 /// Probes a server now; `None` if there is no connection that it could go over.
 pub(crate) async fn probe(server: &Rc<Server>, ground: &Rc<Ground>) -> Option<bool> {
     let link = link_to_probe(server, ground)?;
-    let within = Duration::from_millis(settings(server, ground).timeout.0);
-    let passed = tokio::time::timeout(within, probe_over(server, &link)).await == Ok(true);
-    learn(server, ground, passed);
+    let limit = settings(server, ground).timeout;
+    let within = Duration::from_millis(limit.0);
+    let found = match tokio::time::timeout(within, probe_over(server, &link)).await {
+        Ok(found) => found,
+        Err(_) => Err(Failure::of(Cause::TimedOut(limit), OutcomeKind::Timeout)),
+    };
+    let passed = found.is_ok();
+    learn(server, ground, found);
     Some(passed)
+}
+
+/// A probe has ended. A server that none has reached since the start is asked again soon.
+fn end(clock: &mut ProbeClock, ground: &Ground, was_reached: bool) {
+    match was_reached {
+        true => clock.ended(),
+        false => clock.ended_unreached(ground.now()),
+    }
 }
 
 fn settings(server: &Server, ground: &Ground) -> ProbeSettings {
@@ -88,33 +111,39 @@ fn settings(server: &Server, ground: &Ground) -> ProbeSettings {
 }
 
 /// The first connection, and the lists it brings.
-async fn first_look(server: &Rc<Server>, ground: &Rc<Ground>, home: &Rc<Link>) -> bool {
-    let is_there = revive(server, home).await;
-    if is_there {
+async fn first_look(server: &Rc<Server>, ground: &Rc<Ground>, home: &Rc<Link>) -> Found {
+    let found = revive(server, home).await;
+    if found.is_ok() {
         server.lists_known(home, &home.hello).await;
     }
-    server.contact.set(if is_there { Contact::Reached } else { Contact::Failed });
+    server.contact.set(if found.is_ok() { Contact::Reached } else { Contact::Failed });
     if let Some(hub) = ground.hub() {
         hub.wake();
     }
-    is_there
+    found
 }
 
 /// Makes the connection if it is not there, without asking the core.
-async fn revive(server: &Rc<Server>, link: &Rc<Link>) -> bool {
+async fn revive(server: &Rc<Server>, link: &Rc<Link>) -> Found {
+    let closed = Failure::of(Cause::Closing, OutcomeKind::Cancelled);
     let want = link.machine.borrow_mut().want();
     let generation = match want {
-        Want::Use(_) => return true,
-        Want::Closed => return false,
+        Want::Use(_) => return Ok(()),
+        Want::Closed => return Err(closed),
         Want::Wait(generation) => generation,
         Want::Connect(generation) => {
             link.connect(generation);
             generation
         }
     };
-    let within = Duration::from_millis(server.initialize_within().0);
-    let settled = tokio::time::timeout(within, link.settled(generation)).await;
-    matches!(settled, Ok(None)) && link.machine.borrow().state() == LinkState::Ready
+    let limit = server.initialize_within();
+    let within = Duration::from_millis(limit.0);
+    match tokio::time::timeout(within, link.settled(generation)).await {
+        Ok(None) if link.machine.borrow().state() == LinkState::Ready => Ok(()),
+        Ok(None) => Err(closed),
+        Ok(Some(failure)) => Err(failure),
+        Err(_) => Err(Failure::of(Cause::TimedOut(limit), OutcomeKind::Timeout)),
+    }
 }
 
 /// The connection that a probe goes over.
@@ -127,39 +156,71 @@ fn link_to_probe(server: &Rc<Server>, ground: &Rc<Ground>) -> Option<Rc<Link>> {
     links.into_iter().find(|link| link.conversation().is_some())
 }
 
-async fn probe_over(server: &Rc<Server>, link: &Rc<Link>) -> bool {
-    if link.conversation().is_none() && !revive(server, link).await {
-        return false;
+async fn probe_over(server: &Rc<Server>, link: &Rc<Link>) -> Found {
+    if link.conversation().is_none() {
+        revive(server, link).await?;
     }
-    let Some(talk) = link.conversation() else { return false };
+    let broken = Failure::of(Cause::ConnectionBroken, OutcomeKind::Transport);
+    let Some(talk) = link.conversation() else { return Err(broken) };
     let limit = server.call_timeout;
     let (method, voice) = (link.ping(), Voice::of(&link.hello));
-    match talk.ask(method, Params::default(), voice, limit).await {
-        Reply::Answer(Ok(_)) => true,
+    let reply = talk.ask(method, Params::default(), voice, limit).await;
+    let failure = match link.doubted(reply, talk.era()) {
+        Reply::Answer(Ok(_)) => return Ok(()),
+        Reply::Answer(Err(error)) if talk.is_stateless() || is_session_lost(&error) => {
+            Failure::session_lost()
+        }
+        // A server with sessions need not know `ping`.
+        Reply::Answer(Err(error)) if is_unknown(&error) => return Ok(()),
         Reply::Answer(Err(_)) => {
-            // It may speak another era than it did.
-            let Some(generation) = link.generation_of(&talk) else { return false };
-            link.lost(generation);
-            revive(server, link).await
+            return Err(Failure::of(Cause::Malformed, OutcomeKind::ServerError));
         }
-        Reply::Failed(failure) => {
-            if failure.ends_conversation()
-                && let Some(generation) = link.generation_of(&talk)
-            {
-                link.lost(generation);
-                // A session that the server forgot, or a connection it closed, is no fault yet.
-                return failure.is_session_loss && revive(server, link).await;
-            }
-            false
+        Reply::Failed(failure) => failure,
+    };
+    if failure.ends_conversation()
+        && let Some(generation) = link.generation_of(&talk)
+    {
+        link.lost(generation);
+        if failure.is_session_loss {
+            // A session that the server forgot is no fault by itself.
+            return revive(server, link).await;
         }
+    }
+    Err(failure)
+}
+
+fn is_session_lost(error: &[u8]) -> bool {
+    let error = read_error(error);
+    let meaning = health::of_answer(error.as_ref().map(|it| (it.code, it.message.as_str())));
+    meaning == health::Reply::SessionLost
+}
+
+fn is_unknown(error: &[u8]) -> bool {
+    read_error(error).is_some_and(|error| error.code == METHOD_NOT_FOUND)
+}
+
+/// What the core is told of a probe. A program that is not started again for a while has failed,
+/// although nobody was asked; what we lack ourselves says nothing about a server.
+fn outcome_of(found: &Found) -> Outcome {
+    match found {
+        Ok(()) => Outcome::unanswered(OutcomeKind::Success),
+        Err(Failure {
+            cause: Cause::ProcessExited | Cause::CannotStart | Cause::CrashLoop,
+            ..
+        }) => Outcome::unanswered(OutcomeKind::Transport),
+        Err(failure) => failure.told(),
     }
 }
 
-fn learn(server: &Server, ground: &Ground, passed: bool) {
+fn learn(server: &Server, ground: &Ground, found: Found) {
     let live = ground.live();
     let id = backend_id(&server.name);
     let now = ground.now();
-    ground.with_notes(|notes| live.core.server_probed(now, &id, passed, notes));
+    let (passed, outcome) = (found.is_ok(), outcome_of(&found));
+    // The next probe has ended by then, whichever phase it is in.
+    let ProbeSettings { every, timeout, .. } = settings(server, ground);
+    let next_in = Millis(every.0.saturating_add(timeout.0).saturating_add(LOOK_EVERY.0));
+    ground.with_notes(|notes| live.core.server_probed(now, &id, &outcome, next_in, notes));
     let result = if passed { ProbeResult::Passed } else { ProbeResult::Failed };
     ground.gateway().metrics.probed(&id, result);
     server.contact.set(if passed { Contact::Reached } else { Contact::Failed });

@@ -27,13 +27,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate_core::{
-    outcome::OutcomeKind,
-    time::{Millis, Now},
-};
+use tidegate_core::time::{Millis, Now};
 use tidegate_mcp::{
     call::{Call, Code, Do, End, Errand, Unavailable},
-    cause::Cause,
+    cause::{Cause, Delivery},
     era::{Era, is_about_the_era, may_be_about_the_era},
     health::{self, Reply as Meaning},
     link::{self as machine, Generation, LinkState},
@@ -373,7 +370,7 @@ impl Link {
             let machine = &mut *self.machine.borrow_mut();
             match meaning {
                 Ok(meaning) => call.answered(machine, now, meaning, notes),
-                Err(failure) if failure.outcome == OutcomeKind::Timeout => {
+                Err(Failure { cause: Cause::TimedOut(_), delivery: Delivery::Maybe, .. }) => {
                     call.timed_out(machine, now, notes)
                 }
                 Err(failure) => call.broken(machine, now, &failure, notes),
@@ -388,7 +385,7 @@ impl Link {
 
     /// A server that does not speak the era any more refused the request unread, in words of the
     /// other or in none: it is greeted anew.
-    fn doubted(&self, reply: Reply, spoken: Era) -> Reply {
+    pub(super) fn doubted(&self, reply: Reply, spoken: Era) -> Reply {
         let is_doubtful = match &reply {
             Reply::Answer(Err(error)) => read_error(error).is_some_and(|it| is_about_the_era(&it)),
             Reply::Answer(Ok(_)) => false,
@@ -533,7 +530,7 @@ fn outcome_of(reply: &Result<Bytes, Bytes>) -> &'static str {
     }
 }
 
-fn read_error(error: &[u8]) -> Option<ErrorObject<'_>> {
+pub(super) fn read_error(error: &[u8]) -> Option<ErrorObject<'_>> {
     serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read)
 }
 

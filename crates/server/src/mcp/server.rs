@@ -374,6 +374,13 @@ impl Server {
         }
     }
 
+    /// Definitions were left out of its lists.
+    pub(crate) fn count_skipped(&self, count: usize) {
+        if let Some(ground) = self.ground.upgrade() {
+            ground.gateway().metrics.mcp_definitions_skipped(&self.name, count);
+        }
+    }
+
     pub(crate) fn count_changed(&self, count: usize) {
         if let Some(ground) = self.ground.upgrade() {
             ground.gateway().metrics.mcp_definitions_changed(&self.name, count);

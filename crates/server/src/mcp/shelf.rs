@@ -61,6 +61,8 @@ struct Entry {
     stale: Vec<Kind>,
     /// Kinds that the server said have changed: clients are told, whatever is found.
     announced: Vec<Kind>,
+    /// What the last listing lacked: it is told once, and not at every fetch.
+    shortfall: Shortfall,
 }
 
 impl Shelf {
@@ -163,7 +165,10 @@ impl Fetching {
         let Some(server) = self.server.upgrade() else { return };
         let gathered = gathered(&server, talk, gather, &self.hello).await;
         let changes = match gathered {
-            Some(listing) => server.shelved(self.profile, listing),
+            Some((listing, shortfall)) => {
+                server.tell_shortfall(self.profile, shortfall);
+                server.shelved(self.profile, listing)
+            }
             None => None,
         };
         let (stale, announced) = {
@@ -190,18 +195,9 @@ async fn gathered(
     talk: &Rc<Conversation>,
     gather: Gather,
     hello: &Hello,
-) -> Option<Listing> {
+) -> Option<(Listing, Shortfall)> {
     match pages(talk, gather, hello, server.call_timeout).await {
-        Ok((listing, shortfall)) => {
-            if !shortfall.is_empty() {
-                tracing::warn!(
-                    server = &*server.name,
-                    lacking = %shortfall,
-                    "a server's lists are not offered whole"
-                );
-            }
-            Some(listing)
-        }
+        Ok(gathered) => Some(gathered),
         // A session that ends takes its connection along; the list that is there stays.
         Err((_, failure)) if failure.cause == Cause::Closing => None,
         Err((kind, failure)) => {
@@ -237,6 +233,23 @@ pub(super) async fn pages(
 }
 
 impl Server {
+    /// Tells what a listing lacks, unless the one before lacked the same.
+    fn tell_shortfall(&self, profile: Profile, shortfall: Shortfall) {
+        let mut shelf = self.shelf.by_profile.borrow_mut();
+        let Some(entry) = shelf.get_mut(&profile).filter(|it| it.shortfall != shortfall) else {
+            return;
+        };
+        if !shortfall.is_empty() {
+            tracing::warn!(
+                server = &*self.name,
+                lacking = %shortfall,
+                "a server's lists are not offered whole"
+            );
+            self.count_skipped(shortfall.skipped);
+        }
+        entry.shortfall = shortfall;
+    }
+
     /// Puts a listing on the shelf; how it differs from the one before.
     fn shelved(&self, profile: Profile, listing: Listing) -> Option<Changes> {
         let mut shelf = self.shelf.by_profile.borrow_mut();

@@ -18,6 +18,7 @@ pub(super) struct McpFamilies {
     sessions: IntGauge,
     reinitialised: IntCounterVec,
     definitions_changed: IntCounterVec,
+    definitions_skipped: IntCounterVec,
     starts: IntCounterVec,
     refused: IntCounterVec,
     attempt: IntCounterVec,
@@ -54,6 +55,11 @@ impl McpFamilies {
             definitions_changed: counter(
                 "mcp_definitions_changed_total",
                 "Tools, resources and prompts whose definition changed while it was offered.",
+                &["server"],
+            ),
+            definitions_skipped: counter(
+                "mcp_definitions_skipped_total",
+                "Definitions that were left out because they break the protocol's schema.",
                 &["server"],
             ),
             starts: counter(
@@ -102,6 +108,11 @@ impl Metrics {
     /// Definitions changed.
     pub(crate) fn mcp_definitions_changed(&self, server: &str, count: usize) {
         self.mcp.definitions_changed.with_label_values(&[server]).inc_by(count as u64);
+    }
+
+    /// Definitions were left out of a server's lists.
+    pub(crate) fn mcp_definitions_skipped(&self, server: &str, count: usize) {
+        self.mcp.definitions_skipped.with_label_values(&[server]).inc_by(count as u64);
     }
 
     /// A program was started.

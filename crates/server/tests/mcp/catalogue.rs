@@ -162,3 +162,31 @@ fn instructions_of_servers_reach_the_client() {
     let told = gate.open().hello["instructions"].as_str().unwrap_or_default().to_owned();
     assert!(told.contains("ask a") && told.contains("ask b"), "{told}");
 }
+
+#[test]
+fn definitions_that_break_the_schema_are_left_out_and_cost_no_other() {
+    let tool = |name: &str, definition: &str| Tool::new(name, Act::Echo).defined_as(definition);
+    let fake = FakeMcpServer::start(Script::of(vec![
+        Tool::new("good", Act::Echo),
+        tool("bare", r#"{"name":"bare"}"#),
+        tool("number", r#"{"name":7,"inputSchema":{"type":"object"}}"#),
+        tool(
+            "hint",
+            r#"{"name":"hint","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}}"#,
+        ),
+        tool(
+            "output",
+            r#"{"name":"output","inputSchema":{"type":"object"},"outputSchema":"none"}"#,
+        ),
+        tool("nulls", r#"{"name":"nulls","description":null,"inputSchema":{"type":"object"}}"#),
+    ]));
+    let other = with(&["look"]);
+    let gate = Setup::of(&[("a", &fake), ("b", &other)]).start();
+    let client = gate.open();
+    assert_eq!(client.tools(), ["a_good", "a_nulls", "b_look"]);
+    let listed = client.result("tools/list", json!({}));
+    assert!(!listed.to_string().contains("null,"), "{listed}");
+    assert_eq!(client.text("a_good"), "{}");
+    let skipped = gate.metric("tidegate_mcp_definitions_skipped_total{server=\"a\"}");
+    assert!(skipped >= 4.0, "{skipped}");
+}

@@ -1,7 +1,7 @@
 //! Keepalive of a session's idle connections.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{FakeMcpServer, Ping, Script};
+use tidegate_server::fake_mcp::{Act, FakeMcpServer, Lost, Ping, Script, Tool};
 
 use crate::bed::{Gate, Setup, count, eventually, ms, now, pause, url};
 
@@ -139,4 +139,63 @@ fn a_lost_session_is_noticed_by_the_probe_and_regained() {
     let before = pings(&fake);
     eventually("and kept alive", || pings(&fake) > before + 2);
     assert_eq!(gate.health("a")["consecutive_failures"], 0, "regained: charged to nobody");
+}
+
+#[test]
+fn a_server_that_does_not_know_ping_keeps_its_session_and_its_state() {
+    let script = Script::of(vec![Tool::new("count", Act::Count)]);
+    let fake = FakeMcpServer::start(Script { ping: Ping::Unknown, ..script });
+    let gate = gate(&fake, "every: 100ms, jitter: 0%, failures: 2, quiet: 1h");
+    let client = gate.open();
+    let first = client.text("count");
+    eventually("several pings", || pings(&fake) >= 5);
+    assert_eq!(client.text("count"), first.replace("call 1", "call 2"), "the same session");
+    assert_eq!(count(&fake, "test", "initialize"), 1);
+    let counted = |what: &str| gate.metric(&format!("tidegate_keepalive_{what}{{server=\"a\"}}"));
+    assert!(counted("success_total") >= 4.0 && counted("auto_disabled_total") == 0.0);
+}
+
+#[test]
+fn an_http_error_without_a_message_is_a_failure() {
+    let fake = FakeMcpServer::start(Script { ping: Ping::Status(500), ..Script::default() });
+    let gate = gate(&fake, "every: 100ms, jitter: 0%, failures: 2, quiet: 1h");
+    let client = gate.open();
+    client.tools();
+    let disabled = || gate.metric("tidegate_keepalive_auto_disabled_total{server=\"a\"}") >= 1.0;
+    eventually("it disables itself", disabled);
+    let failed = "tidegate_keepalive_failure_total{reason=\"error\",server=\"a\"}";
+    let other = "tidegate_keepalive_failure_total{server=\"a\",reason=\"error\"}";
+    assert_eq!(gate.metric(failed).max(gate.metric(other)), 2.0);
+    assert_eq!(gate.health("a")["consecutive_failures"], 1);
+}
+
+#[test]
+fn after_the_quiet_window_one_trial_decides() {
+    let fake = FakeMcpServer::start(Script { ping: Ping::Hang, ..Script::default() });
+    let gate = gate(&fake, "every: 100ms, jitter: 0%, timeout: 50ms, failures: 3, quiet: 1s");
+    let client = gate.open();
+    client.tools();
+    let disabled = || gate.metric("tidegate_keepalive_auto_disabled_total{server=\"a\"}");
+    eventually("it disables itself", || disabled() == 1.0);
+    assert_eq!(pings(&fake), 3);
+    eventually("and again", || disabled() == 2.0);
+    assert_eq!(pings(&fake), 4, "one trial, not three");
+    assert_eq!(count(&fake, "test", "initialize"), 2, "over a connection that was made for it");
+}
+
+#[test]
+fn an_answer_that_the_session_is_lost_is_no_failure() {
+    for lost in [Lost::NotFound, Lost::BadRequest, Lost::RpcError] {
+        let fake = FakeMcpServer::start(Script { lost, ..Script::default() });
+        let gate = gate(&fake, "every: 200ms, jitter: 0%");
+        let client = gate.open();
+        client.tools();
+        fake.lose_sessions();
+        eventually("a new session is opened", || count(&fake, "test", "initialize") == 2);
+        eventually("and kept alive", || pings(&fake) >= 3);
+        let text = crate::bed::get(gate.server.admin_address(), "/metrics").text();
+        let is_failure = |it: &str| it.starts_with("tidegate_keepalive_failure_total{");
+        assert!(!text.lines().any(is_failure), "{lost:?}: a lost connection is no failure");
+        drop(client);
+    }
 }

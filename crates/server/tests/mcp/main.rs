@@ -21,6 +21,7 @@ mod keepalive;
 mod life;
 mod limits;
 mod lost;
+mod probes;
 mod questions;
 mod relay;
 mod replicas;

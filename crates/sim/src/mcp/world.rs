@@ -63,7 +63,9 @@ impl World {
     pub(super) fn listing(&self, repeatable: &[String]) -> Arc<Listing> {
         let item = |name: &String| {
             let hint = serde_json::json!({"idempotentHint": repeatable.contains(name)});
-            let tool = serde_json::json!({"name": name, "annotations": hint});
+            let schema = serde_json::json!({"type": "object"});
+            let tool =
+                serde_json::json!({"name": name, "inputSchema": schema, "annotations": hint});
             let raw = serde_json::value::to_raw_value(&tool).ok()?;
             Item::read(Kind::Tools, &raw)
         };

@@ -5,6 +5,7 @@
 //! - A server that does not know the session says so in many ways (404, or 400, 401, 403, 500 and
 //!   503 with words about the session). It counts only while we hold a session id: a new
 //!   `initialize` is then worth a try, and the request was refused unread.
+//! - What a status means for health is the core's table.
 //! - A redirect is a fault of the server's and never followed: the address comes from the config
 //!   only.
 //! - A body is looked at for those words and for nothing else; none of it is shown to anybody.
@@ -105,15 +106,17 @@ impl Refused<'_> {
         if self.had_session && self.is_about_the_session() {
             return session_lost(status);
         }
-        let (cause, delivery, outcome) = match status {
-            401 | 403 => (Cause::AuthRejected, Delivery::Not, OutcomeKind::AuthRejected),
-            429 => (Cause::RateLimited, Delivery::Not, OutcomeKind::RateLimited),
-            503 | 529 => (Cause::Status(status), Delivery::Maybe, OutcomeKind::Overloaded),
-            // Proxies in front of a server that took too long.
-            408 => (Cause::Status(status), Delivery::Maybe, OutcomeKind::ClientFault),
-            400..=499 => (Cause::Status(status), Delivery::Not, OutcomeKind::ClientFault),
-            300..=399 => (Cause::Status(status), Delivery::Not, OutcomeKind::ServerError),
-            _ => (Cause::Status(status), Delivery::Maybe, OutcomeKind::ServerError),
+        let outcome = OutcomeKind::from_status(status);
+        let cause = match outcome {
+            OutcomeKind::AuthRejected => Cause::AuthRejected,
+            OutcomeKind::RateLimited => Cause::RateLimited,
+            _ => Cause::Status(status),
+        };
+        let delivery = match status {
+            // Proxies in front of a server that took too long, or that failed it.
+            408 | 424 => Delivery::Maybe,
+            300..=499 => Delivery::Not,
+            _ => Delivery::Maybe,
         };
         let retry_after = retry_after::retry_after(self.headers, now_unix_ms);
         Failure { status: Some(status), retry_after, ..plain(cause, delivery, outcome) }
@@ -171,9 +174,12 @@ mod tests {
             (400, Delivery::Not, OutcomeKind::ClientFault),
             (401, Delivery::Not, OutcomeKind::AuthRejected),
             (403, Delivery::Not, OutcomeKind::AuthRejected),
-            (408, Delivery::Maybe, OutcomeKind::ClientFault),
+            (402, Delivery::Not, OutcomeKind::Exhausted),
+            (408, Delivery::Maybe, OutcomeKind::Timeout),
+            (424, Delivery::Maybe, OutcomeKind::ServerError),
             (429, Delivery::Not, OutcomeKind::RateLimited),
             (500, Delivery::Maybe, OutcomeKind::ServerError),
+            (501, Delivery::Maybe, OutcomeKind::ClientFault),
             (503, Delivery::Maybe, OutcomeKind::Overloaded),
             (504, Delivery::Maybe, OutcomeKind::ServerError),
             (529, Delivery::Maybe, OutcomeKind::Overloaded),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use tidegate_core::time::Millis;
+use tidegate_core::{outcome::Outcome, time::Millis};
 use tidegate_mcp::{
     cause::Cause,
     health::{self, Standing},
@@ -122,7 +122,7 @@ impl Stage<'_> {
             None | Some(Ended::Nothing) => {}
             Some(Ended::Success(_)) => totals.successes += 1,
             Some(Ended::Failure(_)) => totals.failures += 1,
-            Some(Ended::Disabled { is_charged, .. }) => {
+            Some(Ended::Disabled { is_charged, reason }) => {
                 totals.failures += 1;
                 totals.auto_disabled += 1;
                 if let Some(it) = self.lines.get_mut(&line) {
@@ -130,7 +130,8 @@ impl Stage<'_> {
                 }
                 if is_charged {
                     self.notes.transitions.clear();
-                    health::charge(&self.core, &name, self.now, &mut self.notes);
+                    let outcome = Outcome::unanswered(reason.outcome());
+                    health::charge(&self.core, &name, self.now, &outcome, &mut self.notes);
                     self.audit_transitions(server);
                 }
             }
