@@ -207,7 +207,7 @@ impl<'a> Resolver<'a> {
                 vision: target.vision,
                 context: target.context,
                 protocol: provider.api.protocol(),
-                serves: provider.kinds(),
+                serves: Some(provider.kinds()),
             },
         };
         Some(self.add_backend(id, settings))

@@ -202,6 +202,8 @@ pub enum Kind {
     Embeddings,
     /// Text completions.
     Completions,
+    /// Other known kinds of inference, such as moderations, images and audio.
+    Relayed,
     /// Whatever else names a model.
     Other,
 }
@@ -211,6 +213,15 @@ pub enum Kind {
 pub struct Kinds(u8);
 
 impl Kinds {
+    /// Every kind that is known to be inference: all but [`Kind::Other`].
+    pub const KNOWN: Self = Self((1 << Kind::Other as u8) - 1);
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(self, kind: Kind) -> Self {
+        Self(self.0 | (1 << kind as u8))
+    }
+
     /// Whether a kind is among them.
     #[must_use]
     pub const fn has(self, kind: Kind) -> bool {
@@ -220,7 +231,7 @@ impl Kinds {
 
 impl FromIterator<Kind> for Kinds {
     fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Self {
-        Self(kinds.into_iter().fold(0, |set, kind| set | (1 << kind as u8)))
+        kinds.into_iter().fold(Self::default(), Self::with)
     }
 }
 

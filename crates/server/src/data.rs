@@ -25,6 +25,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
+    operation::Operation,
 };
 
 pub(crate) use self::body::ClientBody;
@@ -33,6 +34,11 @@ pub(crate) use self::guard::{Refusal, check as check_request};
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{PASSED, read_body};
 use crate::{connection::RequestBody, gateway::Worker, mcp, rng};
+
+const UNLISTED: &str = "this path is not one of inference, so it is not forwarded; \
+    `providers.NAME.serves` with `other` in it lets a provider take it";
+const GEMINI: &str = "Gemini's API is not served by this version: ask for the model at \
+    `/v1/chat/completions` or `/v1/messages`";
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -95,11 +101,22 @@ pub(crate) async fn answer(
         answer::name(&mut response, &id);
         return response;
     }
-    let is_status = status::is_path(&path);
-    let allowed = if is_status { Method::GET } else { Method::POST };
-    if !is_status && !path.starts_with("/v1/") {
-        return fail(OwnErrorKind::NotFound, "there is nothing at this path");
+    let operation = Operation::of_path(&path);
+    if operation == Some(Operation::Gemini) && head.method == Method::POST {
+        return fail(OwnErrorKind::NotImplemented, GEMINI);
     }
+    let is_status = status::is_path(&path);
+    if !is_status {
+        let refusal = match operation {
+            None => Some("there is nothing at this path"),
+            Some(Operation::Unlisted) if !live.serves_unlisted() => Some(UNLISTED),
+            Some(_) => None,
+        };
+        if let Some(message) = refusal {
+            return fail(OwnErrorKind::NotFound, message);
+        }
+    }
+    let allowed = if is_status { Method::GET } else { Method::POST };
     if head.method != allowed {
         let message = format!("this path takes {allowed} only");
         let mut response = fail(OwnErrorKind::MethodNotAllowed, &message);

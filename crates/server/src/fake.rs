@@ -1,9 +1,10 @@
 //! A scripted LLM provider: `api: fake`, the demo's backends, the upstream of tests and benches.
 //!
 //! It answers `POST …/chat/completions`, `…/completions`, `…/responses`, `…/messages`,
-//! `…/messages/count_tokens`, `…/embeddings` and any other JSON request, streams where the client
-//! asks for it, lists models, calls a tool when asked to ("use the tool"), and misbehaves exactly
-//! as its [`Script`] or the model name says. What it received can be read.
+//! `…/messages/count_tokens`, `…/embeddings`, `…/audio/speech` and any other request that is JSON
+//! or a form, streams where the client asks for it, lists models, calls a tool when asked to ("use
+//! the tool"), and misbehaves exactly as its [`Script`] or the model name says. What it received
+//! can be read.
 //!
 //! Three ways to use it: inside the process over any stream of bytes (`serve`), as a
 //! [`FakeServer`] on a socket of its own, and from other languages over the control endpoints.

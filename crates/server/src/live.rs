@@ -15,7 +15,7 @@ use tidegate_config::{
 use tidegate_core::{
     core::Core,
     route::Route,
-    settings::{Abilities, BackendSettings, MemberSettings, RouteSettings},
+    settings::{Abilities, BackendSettings, Kind, MemberSettings, RouteSettings},
     time::{Millis, Now},
 };
 
@@ -126,6 +126,11 @@ impl Live {
         Ok(ResolvedRoute { route, origin, model })
     }
 
+    /// Whether some provider takes requests for paths that are not known to be inference.
+    pub(crate) fn serves_unlisted(&self) -> bool {
+        self.file.providers.values().any(|provider| provider.kinds().has(Kind::Other))
+    }
+
     pub(crate) fn target(&self, id: &str) -> Option<&Arc<Target>> {
         self.targets.get(id)
     }
@@ -176,7 +181,7 @@ fn add_direct_routes(config: &mut Config) {
             answer_within: timeouts.total,
             abilities: Abilities {
                 protocol: written.api.protocol(),
-                serves: written.kinds(),
+                serves: Some(written.kinds()),
                 ..Abilities::default()
             },
         });

@@ -24,6 +24,7 @@ use memchr::memmem::Finder;
 use crate::body::is_error;
 use crate::frame::Frame;
 use crate::json::{Fault, Scanner, is_blank};
+use crate::operation::Operation;
 
 /// What a request speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +41,8 @@ pub enum Dialect {
     AnthropicJson,
     /// Any other JSON, such as embeddings: OpenAI's errors, no streams with a known end.
     Json,
+    /// Google's, by path: its errors only, since its requests are not understood.
+    Gemini,
 }
 
 /// What an event means for the stream.
@@ -74,6 +77,7 @@ impl Dialect {
             "/v1/responses" => Self::OpenAiResponses,
             "/v1/messages" => Self::AnthropicMessages,
             _ if path.starts_with("/v1/messages/") => Self::AnthropicJson,
+            _ if Operation::of_path(path) == Some(Operation::Gemini) => Self::Gemini,
             _ => Self::Json,
         }
     }
@@ -81,7 +85,7 @@ impl Dialect {
     /// Whether a stream is only whole when its terminator was seen.
     #[must_use]
     pub const fn has_terminator(self) -> bool {
-        !matches!(self, Self::Json | Self::AnthropicJson)
+        !matches!(self, Self::Json | Self::AnthropicJson | Self::Gemini)
     }
 
     /// Whether every answer that does not stream is a JSON object.
@@ -106,7 +110,7 @@ impl Dialect {
             Self::OpenAiCompletions => chat(name, &data, &TEXT),
             Self::OpenAiResponses => responses(name, &data),
             Self::AnthropicMessages => messages(name, &data),
-            Self::AnthropicJson | Self::Json => plain(name, &data),
+            Self::AnthropicJson | Self::Json | Self::Gemini => plain(name, &data),
         }
     }
 }

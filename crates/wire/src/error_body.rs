@@ -1,7 +1,8 @@
 //! What the gateway itself says when it cannot give an answer, in the client's dialect.
 //!
 //! Clients parse errors by the shape their SDK knows, and raise a typed error by the status. So
-//! each error has one row of [`OwnErrorKind::row`] and two shapes: OpenAI's and Anthropic's.
+//! each error has one row of [`OwnErrorKind::row`] and three shapes: OpenAI's, Anthropic's and
+//! Google's.
 //! After the status is out the same error is told as an event of the stream.
 //!
 //! Rules:
@@ -35,6 +36,8 @@ pub enum OwnErrorKind {
     PermissionDenied,
     /// There is no such endpoint.
     NotFound,
+    /// The endpoint is known, and not built.
+    NotImplemented,
     /// The endpoint exists, but not for this method.
     MethodNotAllowed,
     /// The body is too long.
@@ -84,6 +87,7 @@ impl OwnErrorKind {
             Self::InvalidApiKey => (401, "invalid_api_key", INVALID, "authentication_error"),
             Self::PermissionDenied => (403, "permission_denied", INVALID, "permission_error"),
             Self::NotFound => (404, "not_found", INVALID, "not_found_error"),
+            Self::NotImplemented => (501, "not_implemented", INVALID, INVALID),
             Self::MethodNotAllowed => (405, "method_not_allowed", INVALID, INVALID),
             Self::BodyTooLarge => (413, "request_too_large", INVALID, "request_too_large"),
             Self::UnsupportedMediaType => (415, "unsupported_media_type", INVALID, INVALID),
@@ -173,6 +177,37 @@ struct AnthropicError<'a> {
     attempts: Option<&'a [AttemptLine<'a>]>,
 }
 
+#[derive(Serialize)]
+struct GoogleBody<'a> {
+    error: GoogleError<'a>,
+}
+
+#[derive(Serialize)]
+struct GoogleError<'a> {
+    code: u16,
+    message: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<&'a [AttemptLine<'a>]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+/// Google's word for a status, which its SDKs show and compare.
+const fn google_status(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        408 | 504 => "DEADLINE_EXCEEDED",
+        429 => "RESOURCE_EXHAUSTED",
+        500 | 508 => "INTERNAL",
+        501 => "UNIMPLEMENTED",
+        502 | 503 => "UNAVAILABLE",
+        _ => "INVALID_ARGUMENT",
+    }
+}
+
 impl<'a> OwnError<'a> {
     /// An error with a message and nothing else.
     #[must_use]
@@ -189,7 +224,15 @@ impl<'a> OwnError<'a> {
     /// The body of an answer in `dialect`.
     #[must_use]
     pub fn body(&self, dialect: Dialect) -> Bytes {
-        if dialect.is_anthropic() { json(&self.anthropic()) } else { json(&self.openai()) }.into()
+        match dialect {
+            Dialect::AnthropicMessages | Dialect::AnthropicJson => json(&self.anthropic()),
+            Dialect::Gemini => json(&self.google()),
+            Dialect::OpenAiChat
+            | Dialect::OpenAiCompletions
+            | Dialect::OpenAiResponses
+            | Dialect::Json => json(&self.openai()),
+        }
+        .into()
     }
 
     /// The event that ends a stream of `dialect`, as one frame. Those of the Responses API are
@@ -204,6 +247,7 @@ impl<'a> OwnError<'a> {
             Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::Json => {
                 ("", json(&self.openai()))
             }
+            Dialect::Gemini => ("", json(&self.google())),
         };
         [name.as_bytes(), b"data: ", &data, b"\n\n"].concat().into()
     }
@@ -232,6 +276,19 @@ impl<'a> OwnError<'a> {
         let OpenAiBody { error } = self.openai();
         let (code, message, param) = (error.code, error.message, error.param);
         ResponsesEvent { r#type: "error", sequence_number, code, message, param, error }
+    }
+
+    fn google(&self) -> GoogleBody<'a> {
+        let code = self.status();
+        GoogleBody {
+            error: GoogleError {
+                code,
+                message: self.message,
+                status: google_status(code),
+                attempts: self.attempts(),
+                request_id: self.request_id,
+            },
+        }
     }
 
     fn anthropic(&self) -> AnthropicBody<'a> {
@@ -325,6 +382,14 @@ mod tests {
             r#""request_id":"r1"}"#
         );
         check(&gone.body(Dialect::AnthropicJson), anthropic);
+    }
+
+    #[test]
+    fn googles_clients_get_its_code_and_its_word() {
+        let error = OwnError::new(OwnErrorKind::NotImplemented, "x").body(Dialect::Gemini);
+        check(&error, r#"{"error":{"code":501,"message":"x","status":"UNIMPLEMENTED"}}"#);
+        let error = OwnError::new(OwnErrorKind::InvalidApiKey, "x").body(Dialect::Gemini);
+        check(&error, r#"{"error":{"code":401,"message":"x","status":"UNAUTHENTICATED"}}"#);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 //! Rules:
 //! - `model` or `stream` given twice is refused: two readers could each believe another one, and
 //!   that is smuggling. Keys are compared by what they say, so `"mod\u0065l"` is `model`.
+//! - A model that is `null` is like none at all. One that is no text (half of a surrogate pair) is
+//!   refused; such text elsewhere is for the backend to judge.
 //! - Session hint, first found: `prompt_cache_key`, `metadata.user_id`, `user`; an empty one says
 //!   nothing. The headers that go before them are the caller's.
 //! - An image is an object in `messages`, `input` or `content` whose `type` is one of
@@ -45,18 +47,33 @@ pub struct RequestHead<'a> {
     pub session: Option<Cow<'a, str>>,
     /// What a target must be able to do.
     pub needs: Needs,
-    /// Where a key can be put into the body: just past the opening brace.
-    pub first_key_at: usize,
-    /// Whether the body has no key at all.
-    pub is_empty: bool,
+    /// How the body is written, for putting a model into it.
+    pub shape: BodyShape,
+}
+
+/// How a body is written, as far as putting a model into it needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyShape {
+    /// A JSON object.
+    Json {
+        /// Where a key can be put into the body: just past the opening brace.
+        first_key_at: usize,
+        /// Whether the body has no key at all.
+        is_empty: bool,
+    },
+    /// A form, which begins with two hyphens and its boundary.
+    Form {
+        /// How long the boundary is.
+        boundary_len: usize,
+    },
 }
 
 /// The model as the body names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelField<'a> {
-    /// Its name, escapes resolved.
+    /// Its name, escapes resolved; empty where the body says `null`, which is like saying nothing.
     pub name: Cow<'a, str>,
-    /// Where its value stands in the body, quotes included.
+    /// Where its value stands in the body; of JSON, quotes included.
     pub span: Range<usize>,
 }
 
@@ -90,8 +107,7 @@ impl<'a> RequestHead<'a> {
                 context,
                 ..Needs::default()
             },
-            first_key_at,
-            is_empty,
+            shape: BodyShape::Json { first_key_at, is_empty },
         })
     }
 }
@@ -135,11 +151,20 @@ impl<'a> Found<'a> {
         if self.model.is_some() {
             return Err(Fault { at: key_at, what: What::GivenTwice("model") });
         }
-        if scanner.peek() != Some(b'"') {
-            return Err(scanner.fault(What::WrongType { key: "model", wants: "string" }));
-        }
-        let text = scanner.string()?;
-        self.model = Some(ModelField { name: text.decode(), span: text.span() });
+        let start = scanner.at();
+        let name = match scanner.peek() {
+            Some(b'"') => {
+                let half = Fault { at: start, what: What::LoneSurrogate("model") };
+                scanner.string()?.decode_exactly().ok_or(half)?
+            }
+            // Some clients write every option they know, unset ones as null.
+            Some(b'n') => {
+                scanner.skip_value()?;
+                Cow::Borrowed("")
+            }
+            _ => return Err(scanner.fault(What::WrongType { key: "model", wants: "string" })),
+        };
+        self.model = Some(ModelField { name, span: start..scanner.at() });
         Ok(())
     }
 
@@ -149,7 +174,6 @@ impl<'a> Found<'a> {
         }
         self.stream = Some(match scanner.peek() {
             Some(b't') => true,
-            // Some clients write every option they know, unset ones as null.
             Some(b'f' | b'n') => false,
             _ => return Err(scanner.fault(What::WrongType { key: "stream", wants: "boolean" })),
         });
@@ -249,6 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_is_null_has_a_place_and_no_name() {
+        let body = r#"{"model": null , "stream": false}"#;
+        let model = head(body).model.expect("its place");
+        assert_eq!((&*model.name, &body[model.span]), ("", "null"));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_outside_the_model_is_for_the_backend_to_judge() {
+        let head = head(r#"{"model":"a","user":"x\ud800","messages":[{"content":"\udc00"}]}"#);
+        assert_eq!(head.session.as_deref(), Some("x\\ud800"), "as it stands there");
+    }
+
+    #[test]
     fn nested_models_and_streams_say_nothing() {
         let head = head(r#"{"x":{"model":"a","stream":true},"messages":[{"model":"b"}]}"#);
         assert_eq!((head.model, head.is_stream), (None, false));
@@ -259,7 +296,10 @@ mod tests {
         check_refused(r#"{"model":"a","model":"a"}"#, "`model` is given twice at byte 13");
         check_refused(r#"{"model":"a","mod\u0065l":"b"}"#, "`model` is given twice at byte 13");
         check_refused(r#"{"stream":true,"stream":null}"#, "`stream` is given twice at byte 15");
-        check_refused(r#"{"model":null}"#, "`model` must be a string at byte 9");
+        check_refused(r#"{"model":null,"model":"a"}"#, "`model` is given twice at byte 14");
+        check_refused(r#"{"model":7}"#, "`model` must be a string at byte 9");
+        let half = "`model` contains half of a surrogate pair at byte 9";
+        check_refused(r#"{"model":"a\ud800"}"#, half);
         check_refused(r#"{"stream":"true"}"#, "`stream` must be a boolean at byte 10");
     }
 

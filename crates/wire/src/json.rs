@@ -6,9 +6,10 @@
 //! `Scanner::skip_value`.
 //!
 //! Rules:
-//! - What it steps over is checked: grammar, escapes, surrogate pairs, UTF-8, numbers that fit a
-//!   double, at most [`MAX_DEPTH`] levels. It takes what `serde_json` takes into a value, apart
-//!   from the depth.
+//! - What it steps over is checked: grammar, escapes, UTF-8, numbers that fit a double, at most
+//!   [`MAX_DEPTH`] levels. It takes what `serde_json` takes into a value, apart from the depth and
+//!   from halves of surrogate pairs: JSON's grammar allows those, programs that cut UTF-16 anywhere
+//!   write them, and whoever needs the text of a string finds out ([`Text::decode_exactly`]).
 //! - It never panics and its work is linear in the bytes stepped over.
 //! - A [`Fault`] says what and at which byte. After one the position means nothing.
 //!
@@ -48,9 +49,9 @@ pub enum What {
     /// A backslash followed by something that is no escape.
     #[error("unknown escape inside a string")]
     BadEscape,
-    /// Half of a surrogate pair.
-    #[error("half of a surrogate pair inside a string")]
-    LoneSurrogate,
+    /// A string that decides where the request goes is no text.
+    #[error("`{0}` contains half of a surrogate pair")]
+    LoneSurrogate(&'static str),
     /// Bytes that are not UTF-8.
     #[error("bytes that are not UTF-8")]
     NotUtf8,
@@ -102,10 +103,17 @@ impl<'a> Text<'a> {
             let text = std::str::from_utf8(self.inside());
             return text.map_or_else(|_| String::from_utf8_lossy(self.inside()), Cow::Borrowed);
         }
-        // The scanner has checked the escapes; should it ever disagree with the library, the raw
-        // text is still a name that matches nothing.
-        let decoded = serde_json::from_slice::<String>(self.quoted);
-        decoded.map_or_else(|_| String::from_utf8_lossy(self.inside()), Cow::Owned)
+        // What is no text stays as it is written, which matches no name.
+        self.decode_exactly().unwrap_or_else(|| String::from_utf8_lossy(self.inside()))
+    }
+
+    /// What it says, unless a half of a surrogate pair makes it no text.
+    pub(crate) fn decode_exactly(&self) -> Option<Cow<'a, str>> {
+        if self.has_escapes {
+            serde_json::from_slice::<String>(self.quoted).ok().map(Cow::Owned)
+        } else {
+            Some(self.decode())
+        }
     }
 
     fn inside(&self) -> &'a [u8] {
@@ -137,8 +145,8 @@ impl<'a> Scanner<'a> {
         scanner
     }
 
-    /// A cursor over what a provider said. Only the grammar counts: clients take half a surrogate
-    /// pair, a broken character or a huge number, and the gateway is not stricter than they are.
+    /// A cursor over what a provider said. Only the grammar counts: clients take a broken
+    /// character or a huge number, and the gateway is not stricter than they are.
     pub(crate) fn of_answer(bytes: &'a [u8]) -> Self {
         Self { is_lenient: true, ..Self::new(bytes) }
     }
@@ -146,6 +154,11 @@ impl<'a> Scanner<'a> {
     /// The next byte.
     pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
+    }
+
+    /// Where the next byte stands.
+    pub(crate) fn at(&self) -> usize {
+        self.at
     }
 
     /// What has not been stepped over yet.
@@ -296,43 +309,27 @@ impl<'a> Scanner<'a> {
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
-        let start = self.at;
         self.at += 1;
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 1;
                 Ok(())
             }
-            Some(b'u') => match self.hex4()? {
-                _ if self.is_lenient => Ok(()),
-                0xDC00..=0xDFFF => Err(Fault { at: start, what: What::LoneSurrogate }),
-                0xD800..=0xDBFF => {
-                    if !self.rest().starts_with(b"\\u") {
-                        return Err(Fault { at: start, what: What::LoneSurrogate });
-                    }
-                    self.at += 1;
-                    match self.hex4()? {
-                        0xDC00..=0xDFFF => Ok(()),
-                        _ => Err(Fault { at: start, what: What::LoneSurrogate }),
-                    }
-                }
-                _ => Ok(()),
-            },
+            Some(b'u') => self.hex4(),
             _ => Err(self.fault(What::BadEscape)),
         }
     }
 
     /// Steps over `u` and four hexadecimal digits.
-    fn hex4(&mut self) -> Result<u32, Fault> {
+    fn hex4(&mut self) -> Result<(), Fault> {
         self.at += 1;
-        let mut value = 0;
         for _ in 0..4 {
-            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
-            let Some(digit) = digit else { return Err(self.fault(What::BadEscape)) };
-            value = value * 16 + digit;
+            if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                return Err(self.fault(What::BadEscape));
+            }
             self.at += 1;
         }
-        Ok(value)
+        Ok(())
     }
 
     /// Steps over a number and gives its text.
@@ -453,10 +450,10 @@ mod tests {
         check(b"\"12345678901234567\n\"", Err((18, What::ControlCharacter)));
         check(b"\"\\x\"", Err((2, What::BadEscape)));
         check(b"\"\\u12g4\"", Err((5, What::BadEscape)));
-        check(b"\"\\ud83d\"", Err((1, What::LoneSurrogate)));
-        check(b"\"\\ud83d\\u0041\"", Err((1, What::LoneSurrogate)));
-        check(b"\"\\udc00\"", Err((1, What::LoneSurrogate)));
-        check(b"\"\\ud83d\\ude00\"", Ok(()));
+        for text in ["\"\\ud83d\"", "\"\\ud83d\\u0041\"", "\"\\udc00\"", "\"\\ud83d\\ude00\""] {
+            check(text.as_bytes(), Ok(()));
+        }
+        check(b"\"\\ud83\"", Err((6, What::BadEscape)));
         check(b"\"ok \xff\"", Err((4, What::NotUtf8)));
         check(b"1e400", Err((0, What::NumberOutOfRange)));
         check(&[b'9'; 400], Err((0, What::NumberOutOfRange)));
@@ -504,6 +501,8 @@ mod tests {
         let said = Scanner::new(br#""mod\u0065l""#).string().expect("a string");
         assert!(said.is("model"));
         assert_eq!(said.span(), 0..12);
+        let half = Scanner::new(br#""model\ud800""#).string().expect("a string");
+        assert!(half.decode_exactly().is_none() && !half.is("model"));
         let plain = Scanner::new(br#""model""#).string().expect("a string");
         assert!(plain.is("model") && !plain.is("models"));
     }

@@ -4,8 +4,10 @@
 //! and on the hot path builds no tree, copies no body and allocates nothing.
 //!
 //! A tour, in the order a request meets it:
-//! - [`dialect::Dialect`]: what the client speaks, by the path it asks for.
-//! - [`head::RequestHead`]: what must be known of the body to choose a target.
+//! - [`operation::Operation`]: what the client asks for, and [`dialect::Dialect`]: what it speaks,
+//!   both by the path.
+//! - [`head::RequestHead`]: what must be known of the body to choose a target, read from JSON or
+//!   from a [`form`].
 //! - [`splice::Spliced`]: the same body with the target's own model name.
 //! - [`classify`]: the class of an answer, by status, headers and body; [`retry_after`]: when it
 //!   says to come back; [`body`]: whether a 200 is an error in disguise.
@@ -26,9 +28,11 @@ pub mod dialect;
 pub mod error_body;
 mod error_fields;
 pub mod events;
+pub mod form;
 pub mod frame;
 pub mod head;
 pub mod json;
+pub mod operation;
 pub mod retry_after;
 pub mod sniff;
 pub mod splice;

@@ -4,22 +4,29 @@
 //! 32 MiB: so the body is cut at the name's place into slices that share its memory, and the new
 //! name goes between them.
 //!
-//! Rules: nothing but the name changes; a body without `model` gets it as its first key; a name is
-//! escaped once, when its target is made ([`EncodedName`]), so that the hot path allocates nothing.
+//! Rules: nothing but the name changes; a body without `model` gets it as its first key, a form as
+//! its first part; a name is escaped once, when its target is made ([`EncodedName`]), so that the
+//! hot path allocates nothing.
 
 use bytes::Bytes;
 
-use crate::head::RequestHead;
+use crate::head::{BodyShape, RequestHead};
 
-/// A model name as a JSON string, quotes included.
+/// A model name as it stands in bodies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodedName(Bytes);
+pub struct EncodedName {
+    /// A JSON string, quotes included.
+    json: Bytes,
+    /// The value of a form's field.
+    plain: Bytes,
+}
 
 impl EncodedName {
     /// Escapes `name`.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self(serde_json::Value::from(name).to_string().into())
+        let json = serde_json::Value::from(name).to_string().into();
+        Self { json, plain: Bytes::copy_from_slice(name.as_bytes()) }
     }
 }
 
@@ -34,22 +41,30 @@ impl Spliced {
     /// The body that `head` was read from, with `name` as its model.
     #[must_use]
     pub fn new(body: &Bytes, head: &RequestHead<'_>, name: &EncodedName) -> Self {
-        let Some(model) = &head.model else { return Self::inserted(body, head, name) };
-        if body[model.span.clone()] == name.0 {
+        let Some(model) = &head.model else { return Self::inserted(body, head.shape, name) };
+        let name = match head.shape {
+            BodyShape::Json { .. } => &name.json,
+            BodyShape::Form { .. } => &name.plain,
+        };
+        if body[model.span.clone()] == *name {
             return Self { pieces: [body.clone(), Bytes::new(), Bytes::new()] };
         }
         let before = body.slice(..model.span.start);
-        Self { pieces: [before, name.0.clone(), body.slice(model.span.end..)] }
+        Self { pieces: [before, name.clone(), body.slice(model.span.end..)] }
     }
 
-    fn inserted(body: &Bytes, head: &RequestHead<'_>, name: &EncodedName) -> Self {
-        let mut field = Vec::with_capacity(name.0.len() + 9);
-        field.extend_from_slice(b"\"model\":");
-        field.extend_from_slice(&name.0);
-        if !head.is_empty {
-            field.push(b',');
-        }
-        let at = head.first_key_at;
+    fn inserted(body: &Bytes, shape: BodyShape, name: &EncodedName) -> Self {
+        let (at, field) = match shape {
+            BodyShape::Json { first_key_at, is_empty } => {
+                let comma = if is_empty { "" } else { "," };
+                (first_key_at, [b"\"model\":", &name.json[..], comma.as_bytes()].concat())
+            }
+            BodyShape::Form { boundary_len } => {
+                let boundary = &body[..2 + boundary_len];
+                let head = b"\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n";
+                (0, [boundary, head, &name.plain, b"\r\n"].concat())
+            }
+        };
         Self { pieces: [body.slice(..at), field.into(), body.slice(at..)] }
     }
 
@@ -87,6 +102,7 @@ mod tests {
             r#"{"z":1.50, "model" : "x/y","a":1e2}"#,
         );
         check(r#"{"model":"fast"}"#, "a\"b\n", r#"{"model":"a\"b\n"}"#);
+        check(r#"{"model":null,"a":1}"#, "m", r#"{"model":"m","a":1}"#);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Properties of the readers over hostile input, each against a second opinion.
 //!
 //! - A request head is read exactly when `serde_json` reads the body, apart from what is refused on
-//!   purpose, and both agree on model and stream.
+//!   purpose and from halves of surrogate pairs, and both agree on model and stream.
 //! - A stream gives the same frames however it is cut, and loses no byte.
 //! - What is released of a stream, and how it ends, does not depend on how it is cut; nothing that
 //!   follows its end is released.
@@ -109,14 +109,16 @@ fn check_head(body: &[u8]) -> Result<(), TestCaseError> {
     match (&head, &value) {
         (Ok(head), Ok(Value::Object(object))) => {
             let model = head.model.as_ref().map(|model| &*model.name);
-            prop_assert_eq!(model, object.get("model").and_then(Value::as_str));
+            let expected = object.get("model").map(|it| it.as_str().unwrap_or_default());
+            prop_assert_eq!(model, expected);
             let is_stream = object.get("stream") == Some(&Value::Bool(true));
             prop_assert_eq!(head.is_stream, is_stream);
         }
         (Err(fault), Ok(value)) => match fault.what {
             What::GivenTwice(key) => prop_assert!(times(body, key) > 1),
             What::WrongType { key: "model", .. } => {
-                prop_assert!(!value["model"].is_string() || times(body, "model") > 1);
+                let is_model = value["model"].is_string() || value["model"].is_null();
+                prop_assert!(!is_model || times(body, "model") > 1);
             }
             What::WrongType { key, .. } => {
                 prop_assert!(
@@ -126,7 +128,12 @@ fn check_head(body: &[u8]) -> Result<(), TestCaseError> {
             What::NotAnObject => prop_assert!(!value.is_object()),
             _ => prop_assert!(false, "refused with {fault}, but serde_json takes it"),
         },
-        (Ok(_), other) => prop_assert!(false, "taken, but serde_json says {other:?}"),
+        (Ok(_), other) => {
+            // `serde_json` wants whole pairs; the other half may be missing or be something else.
+            let escape = [&b"\\ud"[..], b"\\uD"];
+            let has_half = body.windows(3).any(|part| escape.contains(&part));
+            prop_assert!(has_half, "taken, but serde_json says {other:?}");
+        }
         (Err(_), Err(_)) => {}
     }
     Ok(())
@@ -279,10 +286,12 @@ proptest! {
         let bytes = Bytes::from(body);
         if let Ok(head) = RequestHead::read(&bytes) {
             let whole = Spliced::new(&bytes, &head, &EncodedName::new(&name)).pieces.concat();
-            let mut expected: Value = serde_json::from_slice(&bytes).expect("a read body is JSON");
-            expected["model"] = Value::from(name);
-            let found: Value = serde_json::from_slice(&whole).expect("a spliced body is JSON");
-            prop_assert_eq!(found, expected);
+            // Not read by `serde_json` if it has half of a surrogate pair.
+            if let Ok(mut expected) = serde_json::from_slice::<Value>(&bytes) {
+                expected["model"] = Value::from(name);
+                let found: Value = serde_json::from_slice(&whole).expect("a spliced body is JSON");
+                prop_assert_eq!(found, expected);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Check, url::url_problem};
 use crate::{
     codes::config as codes,
     diagnostic::quoted,
-    file::{Api, ProviderFile, TimeoutsFile},
+    file::{Api, ProviderFile, Serves, TimeoutsFile},
     path::KeyPath,
     secret::SecretRef,
 };
@@ -51,8 +51,10 @@ impl<'a> Check<'a> {
                     .help("remove it, or write what it serves: `[chat, embeddings]`"),
             );
         }
-        if provider.serves.is_some() && provider.api != Api::Openai {
-            let message = format!("`{path}.serves` has an effect only with `api: openai`");
+        let restricts = |words: &Vec<Serves>| *words != [Serves::Other];
+        if provider.serves.as_ref().is_some_and(restricts) && provider.api != Api::Openai {
+            let message =
+                format!("`{path}.serves`: only `other` has an effect without `api: openai`");
             self.report(self.warning(&codes::NO_EFFECT, &path.key("serves"), message));
         }
         self.timeouts(&path.key("timeouts"), &provider.timeouts);

@@ -47,8 +47,8 @@ pub struct ProviderFile {
     pub ca: Option<SecretRef>,
     /// The provider's probe; merged over `health.probe`.
     pub probe: Option<ProbeFile>,
-    /// What an openai provider serves: its targets are skipped for any other request. Absent:
-    /// everything.
+    /// What it serves: its targets are skipped for any other request. Absent: every known path of
+    /// inference, and no other. With another api than openai only `other` has an effect.
     #[schemars(example = json!(["chat"]))]
     pub serves: Option<Vec<Serves>>,
     /// Whether a host name may resolve to a private address.
@@ -65,11 +65,24 @@ pub struct ProviderFile {
 }
 
 impl ProviderFile {
-    /// The kinds of request it serves, if that is restricted.
+    /// The kinds of request it serves. Paths that are not known to be inference are among them only
+    /// if the file says so: its key may open anything there.
     #[must_use]
-    pub fn kinds(&self) -> Option<Kinds> {
-        let words = self.serves.as_ref().filter(|_| self.api == Api::Openai)?;
-        Some(words.iter().copied().map(Kind::from).collect())
+    pub fn kinds(&self) -> Kinds {
+        let words = self.serves.as_deref().unwrap_or_default();
+        if self.restricts_kinds() {
+            words.iter().flat_map(|word| word.kinds()).copied().collect()
+        } else if words.contains(&Serves::Other) {
+            Kinds::KNOWN.with(Kind::Other)
+        } else {
+            Kinds::KNOWN
+        }
+    }
+
+    /// Whether it serves only what its `serves` lists.
+    #[must_use]
+    pub fn restricts_kinds(&self) -> bool {
+        self.serves.is_some() && self.api == Api::Openai
     }
 }
 
@@ -144,19 +157,22 @@ pub enum Auth {
     None,
 }
 
-/// A kind of request that an openai provider serves.
+/// A kind of request that a provider serves. `/v1/messages` and `/v1/messages/count_tokens` need no
+/// word: an anthropic provider serves them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Serves {
-    /// Chat completions.
+    /// `/v1/chat/completions`.
     Chat,
-    /// Responses.
+    /// `/v1/responses`.
     Responses,
-    /// Embeddings.
+    /// `/v1/embeddings`.
     Embeddings,
-    /// Text completions.
+    /// `/v1/completions`.
     Completions,
-    /// Every other endpoint that takes a model: moderations, images, rerank.
+    /// The known paths `/v1/moderations`, `/v1/images/*`, `/v1/audio/*`, `/v1/rerank`, `/v1/score`,
+    /// `/v1/classify` and `/v1/ocr`, and with them every other path below `/v1/` that takes JSON
+    /// with a `model`.
     Other,
 }
 
@@ -174,14 +190,14 @@ impl Serves {
     }
 }
 
-impl From<Serves> for Kind {
-    fn from(word: Serves) -> Self {
-        match word {
-            Serves::Chat => Self::Chat,
-            Serves::Responses => Self::Responses,
-            Serves::Embeddings => Self::Embeddings,
-            Serves::Completions => Self::Completions,
-            Serves::Other => Self::Other,
+impl Serves {
+    const fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Chat => &[Kind::Chat],
+            Self::Responses => &[Kind::Responses],
+            Self::Embeddings => &[Kind::Embeddings],
+            Self::Completions => &[Kind::Completions],
+            Self::Other => &[Kind::Relayed, Kind::Other],
         }
     }
 }

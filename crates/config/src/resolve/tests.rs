@@ -1,6 +1,6 @@
 //! Tests of what a file means to the core.
 
-use tidegate_core::settings::{HealthSettings, OnAuthError, PinMode, Protocol, Tactic};
+use tidegate_core::settings::{HealthSettings, Kinds, OnAuthError, PinMode, Protocol, Tactic};
 
 use super::*;
 use crate::{load::load, secret::FixedEnvironment};
@@ -109,7 +109,7 @@ fn health_and_timeouts_come_from_the_innermost_block() {
         vision: Some(false),
         context: Some(200_000),
         protocol: Some(Protocol::Anthropic),
-        serves: None,
+        serves: Some(Kinds::KNOWN),
     };
     assert_eq!(claude.abilities, abilities);
     assert_eq!(settings.backends[3].health.open_for, Millis::seconds(10));

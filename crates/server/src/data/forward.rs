@@ -11,12 +11,11 @@ use tidegate_core::{
     outcome::Outcome,
     plan::Ask,
     route::Needs,
-    settings::{Kind, Protocol},
 };
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
-    head::RequestHead,
+    operation::Operation,
 };
 
 use super::{
@@ -45,16 +44,16 @@ pub(crate) async fn forward(
     let fail =
         |kind, message: &str| answer::own(dialect, &inbound.id, OwnError::new(kind, message));
 
-    let head = match RequestHead::read(&inbound.body) {
+    let head = match inbound.head() {
         Ok(head) => head,
-        Err(fault) => {
-            return fail(
-                OwnErrorKind::InvalidRequest,
-                &format!("the body is no JSON object: {fault}"),
-            );
-        }
+        Err(fault) => return fail(OwnErrorKind::InvalidRequest, &fault),
     };
     let asked = head.model.as_ref().map(|model| &*model.name);
+    let is_unlisted = Operation::of_path(&inbound.path) == Some(Operation::Unlisted);
+    if is_unlisted && asked.unwrap_or_default().is_empty() {
+        // Whatever such a path does, without a model it is not inference.
+        return fail(OwnErrorKind::InvalidRequest, "this path takes requests with a `model` only");
+    }
     let caller = &inbound.caller;
     let resolved = match live.resolve(asked) {
         Ok(resolved) => resolved,
@@ -135,18 +134,9 @@ pub(crate) async fn forward(
     }
 }
 
-/// Requests are not converted: only targets that speak the client's protocol, and serve the
-/// endpoint, can be asked.
+/// What a path asks of a target.
 pub(crate) fn needs_of_path(path: &str) -> Needs {
-    let (protocol, kind) = match Dialect::of_path(path) {
-        Dialect::AnthropicMessages | Dialect::AnthropicJson => (Protocol::Anthropic, None),
-        Dialect::OpenAiChat => (Protocol::OpenAi, Some(Kind::Chat)),
-        Dialect::OpenAiCompletions => (Protocol::OpenAi, Some(Kind::Completions)),
-        Dialect::OpenAiResponses => (Protocol::OpenAi, Some(Kind::Responses)),
-        Dialect::Json if path == "/v1/embeddings" => (Protocol::OpenAi, Some(Kind::Embeddings)),
-        Dialect::Json => (Protocol::OpenAi, Some(Kind::Other)),
-    };
-    Needs { protocol: Some(protocol), kind, ..Needs::default() }
+    Operation::of_path(path).map_or_else(Needs::default, |operation| operation.needs(path))
 }
 
 /// Whether an endpoint answers with JSON or a stream only: those of audio also send sound and

@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
+use tidegate_wire::{form, operation::Operation};
+
 use crate::query;
 
 /// A refusal: the status and the sentence.
@@ -39,8 +41,8 @@ pub(crate) fn check(
     if !names_a_model(method, uri.path()) {
         check_path(uri.path())?;
     }
-    if method == Method::POST && !headers.get(header::CONTENT_TYPE).is_none_or(is_json) {
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`"));
+    if method == Method::POST {
+        check_content_type(uri.path(), headers)?;
     }
     if uri.query().is_some_and(query::has_key) {
         return Err((StatusCode::BAD_REQUEST, "send the key in a header, never in the query"));
@@ -48,7 +50,24 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Whether a body is said to be JSON. A browser asks nobody before it posts anything else (S30).
+/// Bodies are JSON, and forms where files are uploaded. A browser asks nobody before it posts
+/// anything but JSON (S30): what keeps other pages' forms out is their `origin`.
+fn check_content_type(path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let (first, second) = (values.next(), values.next());
+    let Some(value) = first.filter(|_| second.is_none()) else {
+        let is_said_once = second.is_none();
+        return if is_said_once { Ok(()) } else { Err(NOT_JSON) };
+    };
+    let takes_forms = Operation::of_path(path).is_some_and(Operation::takes_forms);
+    let is_form = || matches!(form::boundary(value.as_bytes()), Some(Ok(_)));
+    if is_json(value) || (takes_forms && is_form()) { Ok(()) } else { Err(NOT_JSON) }
+}
+
+const NOT_JSON: Refusal =
+    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`");
+
+/// Whether a body is said to be JSON.
 fn is_json(content_type: &HeaderValue) -> bool {
     let kind = content_type.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     let (start, end) = (&b"application/"[..], &b"json"[..]);
@@ -221,6 +240,22 @@ mod tests {
         let uri = Uri::from_static("/v1/models/ollama%2Fqwen2.5%3A7b");
         assert!(check(listen, &Method::GET, &uri, &headers).is_ok());
         assert!(check(listen, &Method::POST, &uri, &headers).is_err());
+    }
+
+    #[test]
+    fn s30_forms_are_taken_where_files_are_uploaded_and_nowhere_else() {
+        let form = ("content-type", "multipart/form-data; boundary=x");
+        assert_eq!(refused("/v1/audio/transcriptions", &[HOST, form]), None);
+        assert_eq!(refused("/v1/images/edits", &[HOST, form]), None);
+        for path in ["/v1/chat/completions", "/v1/moderations", "/v1/files", "/mcp", "/api/reload"]
+        {
+            assert_eq!(refused(path, &[HOST, form]), Some(415), "{path}");
+        }
+        let unbounded = ("content-type", "multipart/form-data");
+        assert_eq!(refused("/v1/audio/transcriptions", &[HOST, unbounded]), Some(415));
+        let json = ("content-type", "application/json");
+        assert_eq!(refused("/v1/audio/speech", &[HOST, json]), None);
+        assert_eq!(refused("/v1/audio/speech", &[HOST, json, form]), Some(415), "two answers");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use tidegate_core::time::Millis;
+use tidegate_wire::{form, head::RequestHead, json::What};
 use tokio::time::{Instant, timeout_at};
 
 use super::guard::Refusal;
@@ -67,6 +68,23 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
+    /// What the body says, as far as routing needs it; if it cannot be read, why.
+    pub(crate) fn head(&self) -> Result<RequestHead<'_>, String> {
+        let content_type = self.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
+        match content_type.and_then(form::boundary) {
+            Some(boundary) => boundary
+                .and_then(|boundary| RequestHead::read_form(&self.body, boundary))
+                .map_err(|fault| fault.to_string()),
+            None => RequestHead::read(&self.body).map_err(|fault| match fault.what {
+                What::GivenTwice(_)
+                | What::WrongType { .. }
+                | What::LoneSurrogate(_)
+                | What::NotAnObject => fault.to_string(),
+                _ => format!("the body is not valid JSON: {fault}"),
+            }),
+        }
+    }
+
     /// The session that the headers name.
     pub(crate) fn session(&self) -> Option<&str> {
         let named = |name: &HeaderName| self.headers.get(name)?.to_str().ok();

@@ -1,8 +1,8 @@
 //! What a fake understands of a request.
 //!
 //! Rules kept here:
-//! - Lenient: a field that is missing or of another type counts as absent. Only a body that is not
-//!   a JSON object is refused.
+//! - Lenient: a field that is missing or of another type counts as absent. Only a body that is
+//!   neither a JSON object nor a form is refused.
 //! - [`Glance`] looks at the top of the body without building a tree, for benches; [`Ask`] reads
 //!   what an answer echoes.
 //!
@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tidegate_wire::head::RequestHead;
 
 /// Which shape the answer has, by the end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,9 @@ pub(super) enum Dialect {
     Messages,
     CountTokens,
     Embeddings,
-    /// Any other JSON request.
+    /// Text to audio: the answer is not JSON.
+    Speech,
+    /// Any other request, JSON or a form.
     Other,
 }
 
@@ -36,6 +39,7 @@ impl Dialect {
             () if path.ends_with("/messages") => Self::Messages,
             () if path.ends_with("/messages/count_tokens") => Self::CountTokens,
             () if path.ends_with("/embeddings") => Self::Embeddings,
+            () if path.ends_with("/audio/speech") => Self::Speech,
             () => Self::Other,
         }
     }
@@ -113,6 +117,14 @@ impl Ask {
         })
     }
 
+    /// Reads a request that is a form; none if it is no form with this boundary.
+    pub(super) fn read_form(dialect: Dialect, body: &[u8], boundary: &[u8]) -> Option<Self> {
+        let head = RequestHead::read_form(body, boundary).ok()?;
+        let model = head.model.map(|model| model.name).unwrap_or_default();
+        let text = format!("a form of {} bytes", body.len());
+        Some(Self { text, ..Self::blank(dialect, &model, false) })
+    }
+
     /// A request of which nothing is known but the way in.
     pub(super) fn blank(dialect: Dialect, model: &str, is_stream: bool) -> Self {
         Self {
@@ -135,7 +147,7 @@ fn last_said(dialect: Dialect, root: &Map<String, Value>) -> &Value {
     let key = match dialect {
         Dialect::Chat | Dialect::Messages | Dialect::CountTokens => "messages",
         Dialect::Completions => "prompt",
-        Dialect::Responses | Dialect::Embeddings | Dialect::Other => "input",
+        Dialect::Responses | Dialect::Embeddings | Dialect::Speech | Dialect::Other => "input",
     };
     match root.get(key) {
         Some(Value::Array(list)) => list.last().unwrap_or(&Value::Null),
@@ -224,6 +236,7 @@ mod tests {
             ("/v1/messages", Dialect::Messages),
             ("/v1/messages/count_tokens", Dialect::CountTokens),
             ("/v1/embeddings/", Dialect::Embeddings),
+            ("/v1/audio/speech", Dialect::Speech),
             ("/v1/moderations", Dialect::Other),
             ("", Dialect::Other),
         ];

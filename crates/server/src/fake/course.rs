@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, request::Parts};
+use http::{HeaderMap, Method, header::CONTENT_TYPE, request::Parts};
+use tidegate_wire::form;
 use tokio::time::Instant;
 
 use super::answer::Answer;
@@ -54,7 +55,12 @@ impl Course {
         if self.script.plain {
             return self.plain(dialect, body);
         }
-        let Some(ask) = Ask::read(dialect, body) else {
+        let content_type = head.headers.get(CONTENT_TYPE).map(|it| it.as_bytes());
+        let asked = match content_type.and_then(form::boundary) {
+            Some(Ok(boundary)) => Ask::read_form(dialect, body, boundary),
+            _ => Ask::read(dialect, body),
+        };
+        let Some(ask) = asked else {
             return refused(&Step::status(400), dialect, number);
         };
         let step = self.step_for(&ask, &head.headers);

@@ -42,9 +42,11 @@ pub(super) fn events(dialect: Dialect, answer: &Answer) -> Events {
         Dialect::Messages => messages::events(answer),
         Dialect::Responses => responses::events(answer),
         Dialect::Completions => completions::events(answer),
-        Dialect::Chat | Dialect::CountTokens | Dialect::Embeddings | Dialect::Other => {
-            chat::events(answer)
-        }
+        Dialect::Chat
+        | Dialect::CountTokens
+        | Dialect::Embeddings
+        | Dialect::Speech
+        | Dialect::Other => chat::events(answer),
     }
 }
 
@@ -57,7 +59,7 @@ pub(super) fn whole(ask: &Ask, answer: &Answer) -> Value {
         Dialect::Messages => messages::whole(answer),
         Dialect::CountTokens => messages::count(answer),
         Dialect::Embeddings => other::embeddings(ask, answer),
-        Dialect::Other => other::whole(answer),
+        Dialect::Speech | Dialect::Other => other::whole(answer),
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::answer::Answer;
-use super::ask::Ask;
+use super::ask::{Ask, Dialect};
 use super::dialect::{self, Events};
 use super::errors::{self, JSON};
 use super::step::{Act, ErrorText, Step};
@@ -51,6 +51,7 @@ pub(super) fn render(step: &Step, ask: &Ask, answer: &Answer) -> Reply {
         Act::ErrorBody => error(step, ask, step.status.unwrap_or(200)),
         Act::ErrorEvent if !ask.is_stream => error(step, ask, 200),
         _ if ask.is_stream => stream(step, ask, answer),
+        Act::Ok if ask.dialect == Dialect::Speech => audio(step, answer),
         _ => whole(step, Bytes::from(dialect::whole(ask, answer).to_string())),
     };
     Reply::Play(with_headers(tape, step, answer))
@@ -84,6 +85,16 @@ pub(super) fn whole(step: &Step, body: Bytes) -> Tape {
     let mut headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static(JSON))];
     headers.extend(length.map(|length| (header::CONTENT_LENGTH, HeaderValue::from(length))));
     tape(step, StatusCode::OK, headers, beats, ending)
+}
+
+/// Bytes that are no text, a frame for each piece of the answer, without a length told before.
+fn audio(step: &Step, answer: &Answer) -> Tape {
+    // The sync word of an MPEG frame, then what was said.
+    let frame = |piece: &String| Bytes::from([&[0xff, 0xfb], piece.as_bytes()].concat());
+    let frames: Vec<Bytes> = answer.pieces.iter().map(frame).collect();
+    let beats = Reel::new(step).tokens(&frames).beats;
+    let headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static("audio/mpeg"))];
+    tape(step, StatusCode::OK, headers, beats, Ending::Clean)
 }
 
 fn stream(step: &Step, ask: &Ask, answer: &Answer) -> Tape {

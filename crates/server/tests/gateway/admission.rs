@@ -11,7 +11,8 @@ const VARIABLES: &[(&str, &str)] = &[("ALL", "caller-key-of-all"), ("FEW", "call
 /// A gateway with a caller for everything and one for the route `direct`.
 fn gate(fake: &FakeServer) -> Gate {
     let top = "  direct: {match: ['gpt-*'], tiers: [[a/m]]}\n\
-               keys: [{name: all, key: 'env:ALL'}, {name: few, key: 'env:FEW', routes: [direct]}]\n";
+               keys: [{name: all, key: 'env:ALL'},\n\
+               {name: few, key: 'env:FEW', routes: [direct]}]\n";
     Setup { top, variables: VARIABLES, ..Setup::of(&[fake]) }.start()
 }
 

@@ -34,6 +34,10 @@ fn an_unknown_model_is_a_404_that_lists_what_exists() {
     assert_eq!(error["code"], "model_not_found");
     let message = error["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("nobody/knows") && message.contains('r'), "{message}");
+    let answer = gate.post("/v1/chat/completions", "{\"model\":null}");
+    assert_eq!(answer.status, 404, "null is like nothing at all");
+    let message = answer.json()["error"]["message"].clone();
+    assert!(message.as_str().is_some_and(|it| it.contains("no model was named")), "{message}");
     let answer = gate.post("/v1/messages", &chat("nobody", false));
     assert_eq!((answer.status, &answer.json()["type"]), (404, &json!("error")));
     assert_eq!(hits(&fake), 0);
@@ -43,18 +47,34 @@ fn an_unknown_model_is_a_404_that_lists_what_exists() {
 fn without_a_model_or_with_an_unknown_one_the_default_route_answers() {
     let fake = good();
     let gate = Setup { top: "default_route: r", ..Setup::of(&[&fake]) }.start();
-    for body in ["{\"messages\":[]}", "{}", "{\"model\":\"gpt-unheard-of\",\"messages\":[]}"] {
+    for body in [
+        "{\"messages\":[]}",
+        "{}",
+        "{\"model\":\"gpt-unheard-of\",\"messages\":[]}",
+        "{\"model\":null,\"messages\":[]}",
+        "{\"model\":\"\"}",
+    ] {
         let answer = gate.post("/v1/chat/completions", body);
         assert_eq!(answer.status, 200, "{body}: {}", answer.text());
     }
-    assert_eq!(model_of(&fake), [json!("m"), json!("m"), json!("m")]);
+    assert_eq!(model_of(&fake), vec![json!("m"); 5]);
 }
 
 #[test]
-fn every_post_below_v1_that_names_a_model_takes_the_same_path() {
+fn every_listed_path_is_forwarded_as_it_came() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
-    for path in ["embeddings", "completions", "moderations", "images/generations", "rerank"] {
+    for path in [
+        "embeddings",
+        "completions",
+        "moderations",
+        "images/generations",
+        "rerank",
+        "score",
+        "classify",
+        "ocr",
+        "audio/speech",
+    ] {
         let body = "{\"model\":\"r\",\"input\":\"x\",\"prompt\":\"x\"}";
         let answer = gate.post(&format!("/v1/{path}"), body);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());

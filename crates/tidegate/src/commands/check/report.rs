@@ -107,7 +107,7 @@ fn routes(config: &Config) -> Vec<Route> {
 /// The providers that do not serve everything, in the order of the file.
 fn served(config: &Config) -> Vec<Served> {
     let providers = config.file.providers.iter();
-    let restricted = providers.filter(|(_, provider)| provider.kinds().is_some());
+    let restricted = providers.filter(|(_, provider)| provider.restricts_kinds());
     restricted
         .map(|(name, provider)| {
             let words = provider.serves.iter().flatten().map(|word| word.word());
