@@ -7,6 +7,7 @@ mod answer;
 mod attempt;
 mod body;
 mod classified;
+mod content_encoding;
 mod forward;
 mod guard;
 mod headers;

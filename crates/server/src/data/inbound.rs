@@ -11,7 +11,7 @@ use tidegate_core::time::Millis;
 use tidegate_wire::{form, head::RequestHead, json::What};
 use tokio::time::{Instant, timeout_at};
 
-use super::guard::Refusal;
+use super::{content_encoding::ContentEncoding, guard::Refusal};
 use crate::{caller::Caller, connection::RequestBody};
 
 /// A client that sends nothing of its body for this long has gone.
@@ -106,19 +106,19 @@ fn patience(began: Instant, now: Instant, len: usize) -> Instant {
     (began + BODY_IDLE + earned).min(now + BODY_IDLE)
 }
 
-/// Reads a body to its end, at most `limit` bytes of it.
+pub(super) const TOO_LARGE: Refusal =
+    (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than allowed");
+
+/// Reads a body to its end, at most `limit` bytes of it, and undoes its compression within the same
+/// limit.
 pub(crate) async fn read_body(
     headers: &HeaderMap,
     mut body: RequestBody,
     limit: u64,
 ) -> Result<Bytes, Refusal> {
-    const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than allowed");
     const GONE: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
     const BROKEN: Refusal = (StatusCode::BAD_REQUEST, "the body ended early");
-    let coding = headers.get(header::CONTENT_ENCODING);
-    if coding.is_some_and(|coding| coding != "identity") {
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send the body without content-encoding"));
-    }
+    let encoding = ContentEncoding::of(headers)?;
     if body.size_hint().lower() > limit {
         return Err(TOO_LARGE);
     }
@@ -144,7 +144,8 @@ pub(crate) async fn read_body(
             rest.extend_from_slice(&data);
         }
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    let whole = if rest.is_empty() { first } else { rest.freeze() };
+    encoding.removed_from(whole, limit).await
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The upstream request of one attempt: the client's bytes with this target's model name, key,
-//! headers and path.
+//! The upstream request of one attempt: the client's bytes, decompressed, with this target's model
+//! name, key, headers and path.
 
 use http::{HeaderValue, Method, Request, header};
 use tidegate_config::file::Api;

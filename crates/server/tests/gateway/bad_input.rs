@@ -152,7 +152,7 @@ fn s26_an_encoded_or_foreign_body_is_415() {
     let gate = Setup::of(&[&fake]).start();
     for headers in [
         "content-encoding: gzip, gzip\r\n",
-        "content-encoding: gzip\r\n",
+        "content-encoding: gzip\r\ncontent-encoding: zstd\r\n",
         "content-encoding: br\r\n",
         "content-encoding: x-unknown\r\n",
         "content-type: text/plain\r\n",

@@ -10,6 +10,7 @@ mod bad_input;
 mod bed;
 mod bytes;
 mod client;
+mod compressed;
 mod connections;
 mod failover;
 mod final_errors;
