@@ -1,5 +1,7 @@
 //! Files uploaded as forms, and answers that are no text.
 
+use std::time::Duration;
+
 use tidegate_server::fake::Step;
 
 use crate::bed::{Gate, Setup, always, good, hits};
@@ -87,4 +89,19 @@ fn audio_arrives_byte_for_byte() {
     let expected: Vec<u8> =
         words.iter().flat_map(|word| [&[0xff, 0xfb], word.as_bytes()].concat()).collect();
     assert_eq!(answer.body, expected);
+}
+
+#[test]
+fn audio_is_streamed_as_it_comes() {
+    // Longer between two frames than a client would wait for all of them.
+    let slow = Step::ok().with_tokens(3, Duration::from_secs(3));
+    let fake = always(slow);
+    let gate = Setup::of(&[&fake]).start();
+    let mut client = gate.client();
+    let body = b"{\"model\":\"r\",\"input\":\"good morning\"}";
+    let began = crate::bed::now();
+    client.send("POST", "/v1/audio/speech", "", body);
+    client.read_until("fake ").expect("the first frame");
+    let waited = began.elapsed();
+    assert!(waited < Duration::from_millis(2500), "the first frame came after {waited:?}");
 }
