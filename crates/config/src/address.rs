@@ -1,9 +1,17 @@
-//! Listen addresses as files write them: `127.0.0.1:8700`, `[::1]:8700`.
+//! Listen addresses as files write them: `127.0.0.1:8700`, `[::1]:8700`, `localhost:8700`, `:8700`.
 //!
-//! Rules kept here: an IP address and a port. Names are refused, because what a name resolves to
-//! decides whether a listener is reachable from outside, and that must be readable in the file.
+//! Rules kept here:
+//! - An IP address and a port. Names other than `localhost` are refused, because what a name
+//!   resolves to decides whether a listener is reachable from outside, and that must be readable in
+//!   the file.
+//! - `localhost`, and a port alone, mean 127.0.0.1: a listener is opened to the network only by an
+//!   address that says so, such as `0.0.0.0:8700`.
 
-use std::{borrow::Cow, fmt, net::SocketAddr};
+use std::{
+    borrow::Cow,
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -27,6 +35,10 @@ impl Address {
             let form = "write an IP address and a port, as in `127.0.0.1:8700`";
             format!("{} is not an address: {form}", quoted(text))
         };
+        let local = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':'));
+        if let Some(Ok(port)) = local.map(str::parse::<u16>) {
+            return Ok(Self(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        }
         text.parse().map(Self).map_err(wrong)
     }
 
@@ -63,10 +75,10 @@ impl JsonSchema for Address {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "An IP address and a port.",
+            "description": "An IP address and a port; `localhost` and a port alone mean 127.0.0.1.",
             "type": "string",
             "format": FORMAT,
-            "examples": ["127.0.0.1:8700", "[::1]:8700"],
+            "examples": ["127.0.0.1:8700", "[::1]:8700", "localhost:8700", ":8700"],
         })
     }
 }
@@ -84,8 +96,17 @@ mod tests {
     }
 
     #[test]
-    fn names_and_missing_ports_are_refused() {
-        for text in ["localhost:8700", "127.0.0.1", ":8700", "127.0.0.1:99999", ""] {
+    fn localhost_and_a_port_alone_are_loopback() {
+        for text in ["localhost:8700", ":8700"] {
+            let address = Address::parse(text).expect(text);
+            assert_eq!(address.to_string(), "127.0.0.1:8700");
+        }
+    }
+
+    #[test]
+    fn other_names_and_missing_ports_are_refused() {
+        for text in ["example.com:8700", "127.0.0.1", ":", ":99999", "localhost", "localhost:", ""]
+        {
             let said = Address::parse(text).expect_err(text);
             assert!(said.contains("write an IP address and a port"), "{said}");
         }

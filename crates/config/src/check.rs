@@ -17,6 +17,7 @@ mod mcp;
 mod provider;
 mod route;
 mod secrets;
+mod times;
 mod url;
 
 use crate::{
@@ -45,16 +46,17 @@ pub(crate) fn check(
     document: &Document,
     file: &ConfigFile,
     environment: &dyn Environment,
-) -> Vec<Diagnostic> {
+) -> Problems {
     let mut check = Check { source, document, file, environment, problems: Problems::default() };
     check.access();
     check.health();
     check.providers();
     check.routes();
     check.mcp();
+    check.times();
     check.secrets();
     check.built();
-    check.problems.into_list()
+    check.problems
 }
 
 impl Check<'_> {

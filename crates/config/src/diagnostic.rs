@@ -6,18 +6,23 @@
 //! Rules kept here:
 //! - A message is a lowercase fragment with values in backticks; values come from files, so they
 //!   go through [`quoted`], which bounds their length and drops control characters.
+//! - A value that looks like a secret is not repeated, in whatever part of the text it would stand.
 //! - A list of problems is bounded ([`Problems`]): a file of a million mistakes is not a reason to
-//!   print a million of them.
+//!   print a million of them. Errors come before warnings, and warnings alone, however many, do not
+//!   stop a file from being used.
 
 use serde_json::{Value, json};
 
-use crate::{codes, codes::Code, document::Document, path::KeyPath, source::Source};
+use crate::{codes, codes::Code, document::Document, mask, path::KeyPath, source::Source};
 
 /// How much of a value is repeated in a message.
 const QUOTED_CHARS: usize = 60;
 
 /// How many problems of one file are shown; more than that are counted.
 const MAX_PROBLEMS: usize = 100;
+
+/// No more of the file than this is shown before or after the start of a problem's span.
+pub(crate) const SHOWN_BYTES: usize = 1024;
 
 /// A range of bytes in a [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +135,25 @@ impl Diagnostic {
         self
     }
 
+    /// The same with nothing in it that may be a secret: neither the bytes that are known to be
+    /// one, which are `hidden` in file order, nor words that look like one.
+    #[must_use]
+    pub(crate) fn without_secrets(self, hidden: &[Span]) -> Self {
+        let help = self.help.iter().map(|line| mask::masked(line)).collect();
+        let mut all = self.hidden;
+        let at = self.span.map_or(0, |span| span.start);
+        let (from, to) = (at.saturating_sub(SHOWN_BYTES), at.saturating_add(SHOWN_BYTES));
+        let first = hidden.partition_point(|span| span.end <= from);
+        all.extend(hidden[first..].iter().take_while(|span| span.start < to));
+        Self {
+            message: mask::masked(&self.message),
+            label: mask::masked(&self.label),
+            help,
+            hidden: all,
+            ..self
+        }
+    }
+
     /// Whether it stops the file from being used.
     #[must_use]
     pub fn is_error(&self) -> bool {
@@ -151,7 +175,7 @@ impl Diagnostic {
             "code": self.code.id,
             "message": self.message,
             "file": source.name(),
-            "path": self.path.to_string(),
+            "path": mask::masked(&self.path.to_string()),
             "line": place.map(|place| place.line),
             "column": place.map(|place| place.column),
             "label": self.label,
@@ -163,14 +187,31 @@ impl Diagnostic {
 /// The problems found so far, bounded.
 #[derive(Debug, Default)]
 pub struct Problems {
+    errors: Listed,
+    warnings: Listed,
+}
+
+/// Problems of one severity, as many as are shown, and how many more there are.
+#[derive(Debug, Default)]
+struct Listed {
     list: Vec<Diagnostic>,
     unlisted: usize,
+}
+
+impl Listed {
+    fn add(&mut self, diagnostic: Diagnostic) {
+        if self.list.len() < MAX_PROBLEMS { self.list.push(diagnostic) } else { self.unlisted += 1 }
+    }
+
+    fn count(&self) -> usize {
+        self.list.len() + self.unlisted
+    }
 }
 
 impl Problems {
     /// Adds one; past the bound it is only counted.
     pub fn add(&mut self, diagnostic: Diagnostic) {
-        if self.list.len() < MAX_PROBLEMS { self.list.push(diagnostic) } else { self.unlisted += 1 }
+        if diagnostic.is_error() { &mut self.errors } else { &mut self.warnings }.add(diagnostic);
     }
 
     /// Adds several.
@@ -180,28 +221,63 @@ impl Problems {
         }
     }
 
+    /// Adds everything that was found elsewhere, what is only counted included.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.errors.unlisted += other.errors.unlisted;
+        self.warnings.unlisted += other.warnings.unlisted;
+        self.extend(other.errors.list);
+        self.extend(other.warnings.list);
+    }
+
+    /// Whether one of them stops the file from being used.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.errors.count() > 0
+    }
+
     /// How many there are, listed or not.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.list.len() + self.unlisted
+        self.errors.count() + self.warnings.count()
     }
 
     /// The list in file order, ended by a count of what was left out.
     #[must_use]
-    pub fn into_list(mut self) -> Vec<Diagnostic> {
-        self.list.sort_by_key(|problem| problem.span.map_or(0, |span| span.start));
-        if self.unlisted > 0 {
-            let message = format!("{} more problems are not shown", self.unlisted);
-            self.list.push(Diagnostic::error(&codes::TOO_MANY_PROBLEMS, message));
-        }
-        self.list
+    pub fn into_list(self) -> Vec<Diagnostic> {
+        let Self { errors, mut warnings } = self;
+        let room = MAX_PROBLEMS - errors.list.len();
+        warnings.unlisted += warnings.list.len().saturating_sub(room);
+        warnings.list.truncate(room);
+        let mut list = errors.list;
+        list.extend(warnings.list);
+        list.sort_by_key(|problem| problem.span.map_or(0, |span| span.start));
+        let closing = match (errors.unlisted, warnings.unlisted) {
+            (0, 0) => return list,
+            (0, more) => {
+                let message = format!("{} not shown", counted(more, "more warning"));
+                Diagnostic::warning(&codes::TOO_MANY_PROBLEMS, message)
+            }
+            (errors, warnings) => {
+                let message = format!("{} not shown", counted(errors + warnings, "more problem"));
+                Diagnostic::error(&codes::TOO_MANY_PROBLEMS, message)
+            }
+        };
+        list.push(closing.help("fix the problems above and check the file again"));
+        list
     }
 }
 
+/// `1 more problem is`, `2 more problems are`.
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun} is") } else { format!("{count} {noun}s are") }
+}
+
 /// A value from a file as it may stand in a message: in backticks, short, without control
-/// characters (which could drive a terminal).
+/// characters (which could drive a terminal) and without what looks like a secret.
 #[must_use]
 pub fn quoted(value: &str) -> String {
+    // Long enough to recognise a secret that is cut, short enough for any value.
+    let start: String = value.chars().take(4 * QUOTED_CHARS).collect();
+    let value = &mask::masked(&start);
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut shown: String = value.chars().take(QUOTED_CHARS).map(clean).collect();
     if value.chars().nth(QUOTED_CHARS).is_some() {
@@ -230,6 +306,25 @@ mod tests {
         let list = problems.into_list();
         assert_eq!(list.len(), MAX_PROBLEMS + 1);
         assert_eq!(list[MAX_PROBLEMS].message, "900 more problems are not shown");
+    }
+
+    #[test]
+    fn any_number_of_warnings_leaves_a_file_usable_and_hides_no_error() {
+        let mut problems = Problems::default();
+        problems.extend((0..150).map(|_| Diagnostic::warning(&codes::UNKNOWN_KEY, "w")));
+        let mut more = Problems::default();
+        more.extend((0..150).map(|_| Diagnostic::warning(&codes::UNKNOWN_KEY, "w")));
+        problems.absorb(more);
+        let list = problems.into_list();
+        assert!(!list.iter().any(Diagnostic::is_error));
+        assert_eq!(list[MAX_PROBLEMS].message, "200 more warnings are not shown");
+
+        let mut problems = Problems::default();
+        problems.extend((0..150).map(|_| Diagnostic::warning(&codes::UNKNOWN_KEY, "w")));
+        problems.add(Diagnostic::error(&codes::UNKNOWN_KEY, "e"));
+        let list = problems.into_list();
+        assert!(list.iter().any(|problem| problem.message == "e"));
+        assert_eq!(list[MAX_PROBLEMS].message, "51 more warnings are not shown");
     }
 
     #[test]

@@ -13,6 +13,8 @@
 //! - Scalars keep their text. What `5.4` or `true` means is decided by whoever wants the value
 //!   (see `shape.rs`): as a model name it is text.
 
+mod syntax;
+
 use std::collections::BTreeMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, StrInput};
@@ -36,6 +38,8 @@ const TOO_DEEP: &str = "nested deeper than 128 levels";
 #[derive(Clone, Debug)]
 pub struct Document {
     root: Node,
+    /// Values that were written and left out of the tree. Nobody knows what they mean.
+    dropped: Vec<Span>,
 }
 
 /// A value and where it stands.
@@ -98,15 +102,22 @@ pub fn parse(source: &Source) -> Parsed {
         path: KeyPath::root(),
         anchors: BTreeMap::new(),
         nodes: 0,
+        dropped: Vec::new(),
     };
-    let document = match builder.document() {
-        Ok(root) => Some(Document { root }),
+    let root = match builder.document() {
+        Ok(root) => root,
         Err(fatal) => {
             builder.problems.add(*fatal);
-            None
+            let problems = builder.problems.into_list().into_iter();
+            let problems = problems.map(|it| syntax::hide_values(it, source).without_secrets(&[]));
+            return Parsed { document: None, problems: problems.collect() };
         }
     };
-    Parsed { document, problems: builder.problems.into_list() }
+    builder.dropped.sort_unstable_by_key(|span| span.start);
+    let document = Document { root, dropped: builder.dropped };
+    let problems = builder.problems.into_list().into_iter();
+    let problems = problems.map(|it| it.without_secrets(&document.dropped)).collect();
+    Parsed { document: Some(document), problems }
 }
 
 /// NUL ends the text for the parser and other controls are no YAML: refuse them by name, so that
@@ -129,6 +140,11 @@ impl Document {
     #[must_use]
     pub fn root(&self) -> &Node {
         &self.root
+    }
+
+    /// Where values stand that are not part of the tree, such as that of a key's second mention.
+    pub(crate) fn dropped(&self) -> &[Span] {
+        &self.dropped
     }
 
     /// The node a path leads to.
@@ -187,6 +203,23 @@ impl Node {
         }
     }
 
+    /// The bytes of every key and value inside it, but for references to secrets, which are none.
+    pub(crate) fn scalars(&self, into: &mut Vec<Span>) {
+        match &self.kind {
+            NodeKind::Null => {}
+            NodeKind::Scalar { text, .. } if text.starts_with("env:") => {}
+            NodeKind::Scalar { text, .. } if text.starts_with("file:") => {}
+            NodeKind::Scalar { .. } => into.push(self.span),
+            NodeKind::Seq(items) => items.iter().for_each(|item| item.scalars(into)),
+            NodeKind::Map(entries) => {
+                for entry in entries {
+                    into.push(entry.key_span);
+                    entry.value.scalars(into);
+                }
+            }
+        }
+    }
+
     fn child(&self, step: &Step) -> Option<&Self> {
         match (step, &self.kind) {
             (Step::Key(key), NodeKind::Map(entries)) => {
@@ -212,6 +245,7 @@ struct Builder<'a> {
     /// Finished anchored nodes and how many nodes each holds.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
+    dropped: Vec<Span>,
 }
 
 impl<'a> Builder<'a> {
@@ -246,15 +280,11 @@ impl<'a> Builder<'a> {
             Some(Ok((event, span))) => Ok((event, self.span(span))),
             Some(Err(error)) => {
                 let start = error.marker().byte_offset().unwrap_or(0).min(self.source.text().len());
-                let span = Span { start, end: start };
                 // The parser's own bound is above ours, but it reads ahead.
                 if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
-                    return Err(self.too_big(span, TOO_DEEP));
+                    return Err(self.too_big(Span { start, end: start }, TOO_DEEP));
                 }
-                let message = format!("not YAML: {}", error.info());
-                let diagnostic =
-                    Diagnostic::error(&codes::NOT_YAML, message).at_span(&self.path, span);
-                Err(Box::new(diagnostic))
+                Err(Box::new(syntax::problem(self.source, &self.path, start, &error.info())))
             }
             None => Ok((Event::StreamEnd, Span::default())),
         }
@@ -333,12 +363,16 @@ impl<'a> Builder<'a> {
             let value_event = self.next_node()?;
             self.path.push(Step::Key(key.clone().unwrap_or_default()));
             let value = self.node(value_event, depth + 1)?;
-            if let Some(key) = key {
-                if let Some(first) = seen.get(&key) {
-                    self.duplicate(&key, key_span, *first);
-                } else {
+            match key {
+                Some(key) if !seen.contains_key(&key) => {
                     seen.insert(key.clone(), key_span);
                     entries.push(Entry { key, key_span, value });
+                }
+                again => {
+                    value.scalars(&mut self.dropped);
+                    if let Some((key, first)) = again.and_then(|key| seen.get_key_value(&key)) {
+                        self.duplicate(key, key_span, *first);
+                    }
                 }
             }
             self.path.pop();

@@ -53,7 +53,7 @@ pub struct ConfigFile {
     /// Where the data plane (`/v1/*`, `/mcp`) listens. Other than loopback only with `keys`.
     #[schemars(example = &"0.0.0.0:8700")]
     pub listen: Address,
-    /// The admin listener: dashboard, API, metrics.
+    /// The admin listener: API and metrics.
     pub admin: AdminFile,
     /// Who may call the data plane. Absent: everybody, and then only on loopback.
     #[schemars(example = json!([{"name": "ci", "key": "env:CI_KEY"}]))]
@@ -71,13 +71,13 @@ pub struct ConfigFile {
     pub default_route: Option<String>,
     /// MCP servers, and how their tools are offered.
     pub mcp: McpFile,
-    /// Shared state between replicas. Reserved: it is not built.
+    /// Shared state between replicas. Not built: `check` warns that it does nothing.
     #[schemars(example = json!({"redis": "env:REDIS_URL"}))]
     pub state: Option<StateFile>,
-    /// Decisions and transitions on disk. Absent: only the last minutes, in memory.
+    /// Decisions and transitions on disk. Not built: `check` warns that it does nothing.
     #[schemars(example = json!({"file": "tidegate.db", "keep": "168h"}))]
     pub history: Option<HistoryFile>,
-    /// Traces to an OpenTelemetry collector. Absent: none.
+    /// Traces to an OpenTelemetry collector. Not built: `check` warns that it does nothing.
     #[schemars(example = json!({"otlp": "http://127.0.0.1:4317"}))]
     pub telemetry: Option<TelemetryFile>,
     /// Bounds on what the data plane accepts and holds.

@@ -28,6 +28,7 @@ pub mod duration;
 pub mod file;
 pub mod glob;
 mod load;
+mod mask;
 pub mod model_name;
 pub mod path;
 pub mod percent;
@@ -40,6 +41,6 @@ pub mod source;
 pub mod suggest;
 
 pub use crate::{
-    load::{Loaded, Summary, load},
+    load::{Loaded, Overrides, Summary, load, load_with},
     resolve::{Config, ResolvedProvider, provider_url},
 };

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::{
+    address::Address,
     check::check,
-    diagnostic::{Diagnostic, Problems},
+    codes,
+    diagnostic::{Diagnostic, Problems, quoted},
     document::parse,
     file::ConfigFile,
     resolve::{Config, resolve},
@@ -55,9 +57,32 @@ impl Summary {
     }
 }
 
+/// What the command line says instead of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// In place of `listen`.
+    pub listen: Option<Address>,
+    /// In place of `admin.listen`.
+    pub admin_listen: Option<Address>,
+}
+
+impl Overrides {
+    fn apply(self, file: &mut ConfigFile) {
+        file.listen = self.listen.unwrap_or(file.listen);
+        file.admin.listen = self.admin_listen.unwrap_or(file.admin.listen);
+    }
+}
+
 /// Loads a config: parses it, checks it, and resolves it if it has no errors.
 #[must_use]
 pub fn load(source: &Source, environment: &dyn Environment) -> Loaded {
+    load_with(source, environment, Overrides::default())
+}
+
+/// [`load`], with some keys decided by the command line. They are checked as if they were written
+/// in the file.
+#[must_use]
+pub fn load_with(source: &Source, environment: &dyn Environment, overrides: Overrides) -> Loaded {
     let parsed = parse(source);
     let mut problems = Problems::default();
     problems.extend(parsed.problems);
@@ -65,14 +90,26 @@ pub fn load(source: &Source, environment: &dyn Environment) -> Loaded {
         let diagnostics = problems.into_list();
         return Loaded { config: None, diagnostics, summary: Summary::default() };
     };
-    let Decoded { value: file, problems: shape_problems, secrets } =
+    let Decoded { value: mut file, problems: shape_problems, secrets } =
         decode_all::<ConfigFile>(&document);
-    problems.extend(shape_problems);
-    if let Some(file) = &file {
-        problems.extend(check(source, &document, file, environment));
+    problems.absorb(shape_problems);
+    if let Some(file) = &mut file {
+        overrides.apply(file);
     }
-    let hide = |problem| Diagnostic { hidden: secrets.clone(), ..problem };
-    let diagnostics: Vec<Diagnostic> = problems.into_list().into_iter().map(hide).collect();
+    if let Some(file) = &file {
+        problems.absorb(check(source, &document, file, environment));
+    }
+    let has_nothing = |file: &ConfigFile| file.routes.is_empty() && file.mcp.servers.is_empty();
+    if !problems.has_errors() && file.as_ref().is_some_and(has_nothing) {
+        let message = format!("{} has no route and no MCP server", quoted(source.name()));
+        problems.add(
+            Diagnostic::error(&codes::config::NOTHING_TO_SERVE, message)
+                .help("add `routes` or `mcp.servers`; `tidegate help config` shows a whole file"),
+        );
+    }
+    let diagnostics = problems.into_list().into_iter();
+    let diagnostics: Vec<Diagnostic> =
+        diagnostics.map(|problem| problem.without_secrets(&secrets)).collect();
     let summary = file.as_ref().map(Summary::of).unwrap_or_default();
     let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
     let config = file.filter(|_| is_sound).map(|file| resolve(source, file, environment));

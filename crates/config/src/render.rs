@@ -12,7 +12,7 @@
 //! - Legible without colour; colour only repeats what the words say.
 //! - One line of source per problem. A span over several lines is cut at the first line's end, and
 //!   of a long line only the part around the span is shown.
-//! - A secret that stands in the file is drawn as stars.
+//! - A secret that stands in the file is drawn as stars, and so is whatever looks like one.
 //! - A tab is drawn as one space and control characters as `�`, so the caret stays under its text
 //!   and a file cannot drive the terminal.
 //!
@@ -24,7 +24,8 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 
 use crate::{
-    diagnostic::{Diagnostic, Severity, Span},
+    diagnostic::{Diagnostic, SHOWN_BYTES, Severity, Span},
+    mask,
     source::Source,
 };
 
@@ -115,8 +116,15 @@ fn piece_of(source: &Source, span: Span, hidden: &[Span]) -> Piece {
         |offset: usize| line.char_indices().take_while(|(at, _)| start + at < offset).count();
     let before = chars_up_to(span.start);
     let marked = chars_up_to(span.end).saturating_sub(before).max(1);
-    let is_hidden = |at: usize| hidden.iter().any(|span| (span.start..span.end).contains(&at));
-    let drawn = |(at, c): (usize, char)| if is_hidden(start + at) { '*' } else { visible(c) };
+    let near = near(line, span.start - start);
+    let suspicious = mask::secret_ranges(&line[near.clone()]);
+    let is_hidden = |at: usize| {
+        hidden.iter().any(|span| (span.start..span.end).contains(&(start + at)))
+            || suspicious
+                .iter()
+                .any(|it| (it.start + near.start..it.end + near.start).contains(&at))
+    };
+    let drawn = |(at, c): (usize, char)| if is_hidden(at) { '*' } else { visible(c) };
     let shown: Vec<char> = line.char_indices().map(drawn).collect();
     if shown.len() <= MAX_LINE_CHARS {
         return Piece { text: shown.into_iter().collect(), before, marked };
@@ -133,6 +141,13 @@ fn piece_of(source: &Source, span: Span, hidden: &[Span]) -> Piece {
     }
     let before = before - first + usize::from(first > 0);
     Piece { text, before, marked: marked.min(MAX_LINE_CHARS - LEAD_CHARS) }
+}
+
+/// The part of a line that may be shown: a line of megabytes is not searched for secrets whole.
+fn near(line: &str, at: usize) -> std::ops::Range<usize> {
+    let from = line.floor_char_boundary(at.saturating_sub(SHOWN_BYTES));
+    let to = line.floor_char_boundary(at.saturating_add(SHOWN_BYTES).min(line.len()));
+    from.min(to)..to
 }
 
 fn visible(c: char) -> char {

@@ -189,6 +189,11 @@ pub trait Environment {
     /// # Errors
     /// A lowercase fragment that says why it cannot be read.
     fn file(&self, path: &Path) -> Result<String, String>;
+
+    /// Whether every user of the machine can read a file. An environment without users says no.
+    fn is_readable_by_others(&self, _: &Path) -> bool {
+        false
+    }
 }
 
 /// The process environment and the file system.
@@ -213,6 +218,13 @@ impl Environment for ProcessEnvironment {
             return Err(format!("{shown} is larger than 64 KiB"));
         }
         Ok(text)
+    }
+
+    #[cfg(unix)]
+    fn is_readable_by_others(&self, path: &Path) -> bool {
+        use std::os::unix::fs::PermissionsExt;
+        const READ_BY_OTHERS: u32 = 0o004;
+        fs::metadata(path).is_ok_and(|found| found.permissions().mode() & READ_BY_OTHERS != 0)
     }
 }
 
@@ -244,12 +256,12 @@ impl Environment for FixedEnvironment {
 pub struct AssumedEnvironment;
 
 impl Environment for AssumedEnvironment {
-    fn variable(&self, _name: &str) -> Option<String> {
-        Some("assumed".to_owned())
+    fn variable(&self, name: &str) -> Option<String> {
+        Some(format!("assumed value of {name}"))
     }
 
-    fn file(&self, _path: &Path) -> Result<String, String> {
-        Ok("assumed".to_owned())
+    fn file(&self, path: &Path) -> Result<String, String> {
+        Ok(format!("assumed content of {}", path.display()))
     }
 }
 

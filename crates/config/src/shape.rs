@@ -12,6 +12,8 @@
 //! - A bad value is left out as well, where that can be, so that later checks still see the rest of
 //!   the file. So a value may come back *with* errors: use it for further checks only.
 //!   ([`decode`] says more.)
+//! - Nothing that may be a secret is shown: not what stands where a secret belongs, and not the
+//!   value of a key that the schema does not know, which may be a misspelt `key`.
 //! - A choice of shapes (`anyOf`, `oneOf`) is made by the kind of node, then by the first shape
 //!   without a problem.
 //!
@@ -19,6 +21,7 @@
 //! and externally tagged enums (`{advance: 31s}`) are. Rules between keys are the caller's, with
 //! key paths and [`Diagnostic::at`].
 
+mod advice;
 mod choice;
 mod map;
 mod scalar;
@@ -33,6 +36,7 @@ use crate::{
     codes,
     diagnostic::{Diagnostic, Problems, Span},
     document::{Document, Node, NodeKind},
+    mask,
     path::{KeyPath, Step},
 };
 
@@ -47,8 +51,8 @@ pub fn decode<T: DeserializeOwned + JsonSchema>(
     document: &Document,
 ) -> (Option<T>, Vec<Diagnostic>) {
     let Decoded { value, problems, secrets } = decode_all(document);
-    let hide = |problem| Diagnostic { hidden: secrets.clone(), ..problem };
-    (value, problems.into_iter().map(hide).collect())
+    let problems = problems.into_list().into_iter();
+    (value, problems.map(|problem| problem.without_secrets(&secrets)).collect())
 }
 
 /// [`decode`], and where the secrets are.
@@ -59,12 +63,13 @@ pub(crate) fn decode_all<T: DeserializeOwned + JsonSchema>(document: &Document) 
         document,
         path: KeyPath::root(),
         problems: Problems::default(),
-        secrets: Vec::new(),
+        secrets: document.dropped().to_vec(),
     };
     let value = walk.node(Schema::new(&root), document.root());
     let decoded = value.and_then(|value| walk.finish(value));
-    let Walk { problems, secrets, .. } = walk;
-    Decoded { value: decoded, problems: problems.into_list(), secrets }
+    let Walk { problems, mut secrets, .. } = walk;
+    secrets.sort_unstable_by_key(|span| span.start);
+    Decoded { value: decoded, problems, secrets }
 }
 
 fn schema_of<T: JsonSchema>() -> Value {
@@ -74,8 +79,8 @@ fn schema_of<T: JsonSchema>() -> Value {
 /// What decoding gave.
 pub(crate) struct Decoded<T> {
     pub(crate) value: Option<T>,
-    pub(crate) problems: Vec<Diagnostic>,
-    /// Where secrets stand in the file itself; what shows the file leaves them out.
+    pub(crate) problems: Problems,
+    /// Where secrets stand in the file itself, in file order; what shows the file leaves them out.
     pub(crate) secrets: Vec<Span>,
 }
 
@@ -120,7 +125,7 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            _ => self.wrong_type(&schema.noun(), node),
+            _ => self.wrong_type(&[schema], &schema.noun(), node),
         }
     }
 
@@ -142,22 +147,39 @@ impl<'a> Walk<'a> {
 
     fn word(&mut self, words: &[&'a str], node: &Node) -> Option<Value> {
         let NodeKind::Scalar { text, .. } = &node.kind else {
-            return self.wrong_type(&scalar::one_of(words), node);
+            return self.wrong_type(&[], &scalar::one_of(words), node);
         };
         if words.contains(&text.as_str()) {
             return Some(Value::String(text.clone()));
         }
-        self.report_scalar(scalar::unknown_word(text, words));
+        let mut problem = scalar::unknown_word(text, words);
+        if matches!(self.path.steps().last(), Some(Step::Key(key)) if mask::names_a_secret(key)) {
+            self.secrets.push(node.span);
+            problem.message = "the value is not one of the choices".to_owned();
+        }
+        self.report_scalar(problem);
         None
     }
 
-    fn wrong_type(&mut self, wanted: &str, node: &Node) -> Option<Value> {
-        let found = scalar::noun_of(node);
+    /// Reports a node of another kind than one of `schemas` takes.
+    fn wrong_type(&mut self, schemas: &[Schema<'a>], wanted: &str, node: &Node) -> Option<Value> {
+        let may_be_secret = schemas.iter().any(|schema| schema.holds_secrets(self.definitions));
+        let found = if may_be_secret {
+            node.scalars(&mut self.secrets);
+            scalar::kind_of(node).to_owned()
+        } else {
+            scalar::noun_of(node)
+        };
+        // A value that may be a secret is not repeated in the advice either.
+        let shown = if may_be_secret { &hidden_scalar(node) } else { node };
+        let help = schemas.iter().find_map(|it| self.advice_on_type(*it, shown));
         let place =
             if self.path.is_root() { "the file".to_owned() } else { format!("`{}`", self.path) };
         let message = format!("{place}: expected {wanted}, found {found}");
         self.report(
-            Diagnostic::error(&codes::WRONG_TYPE, message).label(format!("expected {wanted}")),
+            Diagnostic::error(&codes::WRONG_TYPE, message)
+                .label(format!("expected {wanted}"))
+                .maybe_help(help),
             node,
         );
         None
@@ -191,6 +213,17 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// The same kind of node with another text.
+fn hidden_scalar(node: &Node) -> Node {
+    let kind = match &node.kind {
+        NodeKind::Scalar { plain, .. } => {
+            NodeKind::Scalar { text: "env:NAME".to_owned(), plain: *plain }
+        }
+        other => other.clone(),
+    };
+    Node { span: node.span, kind }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tidegate_config::{
     diagnostic::Diagnostic,
     load,
     render::{Look, render_all},
-    secret::FixedEnvironment,
+    secret::Environment,
     source::{Source, read_file},
 };
 
@@ -32,11 +32,38 @@ fn source_of(case: &Path) -> (String, Source) {
     (stem, Source::new("tidegate.yaml", &text))
 }
 
+/// What the cases' references lead to; everything else is absent.
+struct World;
+
+impl Environment for World {
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = match name {
+            "SHORT" => "short",
+            "LONG" => "a-key-that-is-long-enough",
+            "TWO_LINES" => "hunter2\nsecond",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    fn file(&self, path: &Path) -> Result<String, String> {
+        match path.to_str() {
+            Some("public.key") => Ok("a-key-that-everybody-sees".to_owned()),
+            Some("crlf.key") => Ok("hunter2\r\nsecond\r\n".to_owned()),
+            _ => Err(format!("`{}` does not exist", path.display())),
+        }
+    }
+
+    fn is_readable_by_others(&self, path: &Path) -> bool {
+        matches!(path.to_str(), Some("public.key" | "tidegate.yaml"))
+    }
+}
+
 #[test]
 fn every_case_is_answered_word_for_word() {
     for case in cases() {
         let (name, source) = source_of(&case);
-        let loaded = load(&source, &FixedEnvironment::default());
+        let loaded = load(&source, &World);
         let drawn = render_all(&source, &loaded.diagnostics, Look::default());
         insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
             insta::assert_snapshot!(name, drawn);
@@ -52,10 +79,10 @@ fn every_code_is_said_by_some_case_and_has_a_page() {
     };
     for case in cases() {
         let (_, source) = source_of(&case);
-        hear(&load(&source, &FixedEnvironment::default()).diagnostics);
+        hear(&load(&source, &World).diagnostics);
     }
     for text in ["[".repeat(1000), (0..200).map(|n| format!("k{n}: 1\n")).collect()] {
-        hear(&load(&Source::new("t", &text), &FixedEnvironment::default()).diagnostics);
+        hear(&load(&Source::new("t", &text), &World).diagnostics);
     }
     hear(&file_problems());
     let all: BTreeSet<&str> = codes::ALL.iter().copied().flatten().map(|code| code.id).collect();
@@ -84,7 +111,7 @@ fn file_problems() -> Vec<Diagnostic> {
 #[test]
 fn what_is_not_yaml_is_told_from_what_has_problems() {
     for (text, unreadable) in [("a: [", true), ("nonsense: 1", false), ("a: 1\na: 2", false)] {
-        let loaded = load(&Source::new("t", text), &FixedEnvironment::default());
+        let loaded = load(&Source::new("t", text), &World);
         assert!(loaded.config.is_none());
         assert_eq!(loaded.is_unreadable(), unreadable, "{text}");
     }
@@ -94,12 +121,32 @@ fn what_is_not_yaml_is_told_from_what_has_problems() {
 fn no_diagnostic_repeats_a_literal_secret() {
     for case in cases() {
         let (name, source) = source_of(&case);
-        let loaded = load(&source, &FixedEnvironment::default());
+        let loaded = load(&source, &World);
         let drawn = render_all(&source, &loaded.diagnostics, Look::default());
-        assert!(!drawn.contains("sk-secret"), "{name}: {drawn}");
-        for diagnostic in &loaded.diagnostics {
-            let json = diagnostic.json(&source).to_string();
-            assert!(!json.contains("sk-secret"), "{name}: {json}");
+        let json: Vec<String> =
+            loaded.diagnostics.iter().map(|it| it.json(&source).to_string()).collect();
+        for secret in ["sk-secret", "hunter2", "short\""] {
+            assert!(!drawn.contains(secret), "{name}: {drawn}");
+            assert!(!json.concat().contains(secret), "{name}: {json:?}");
         }
     }
+}
+
+#[test]
+fn a_file_with_many_warnings_and_no_error_is_used() {
+    let route = |n: usize| format!("  r{n}: {{ tiers: [[p/m{n}]] }}\n");
+    let routes: String = (0..300).map(route).collect();
+    let text =
+        format!("providers: {{ p: {{ api: openai, url: 'http://x/v1' }} }}\nroutes:\n{routes}");
+    let loaded = load(&Source::new("t", &text), &World);
+    assert!(loaded.config.is_some());
+    let last = loaded.diagnostics.last().map(|it| it.message.as_str());
+    assert_eq!(last, Some("200 more warnings are not shown"));
+}
+
+#[test]
+fn an_mcp_server_may_have_a_query_in_its_url() {
+    let text = "mcp: {servers: {a: {url: 'https://example.com/mcp?team=a'}}}\n";
+    let loaded = load(&Source::new("t", text), &World);
+    assert_eq!(loaded.diagnostics, []);
 }

@@ -1,15 +1,26 @@
 //! Who may reach the gateway: listeners, callers, limits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, Unknown};
-use crate::{codes::config as codes, diagnostic::quoted, path::KeyPath};
+use crate::{
+    codes::config as codes, diagnostic::quoted, file::CallerFile, path::KeyPath, secret::SecretRef,
+};
+
+/// Shorter keys can be guessed by trying, where the network can reach a listener.
+const MIN_KEY_CHARS: usize = 16;
 
 impl Check<'_> {
     pub(super) fn access(&mut self) {
         self.listeners();
         self.callers();
         self.limits();
+        self.callers_keys();
+        if let Some(token) = &self.file.admin.token
+            && !self.file.admin.listen.is_loopback()
+        {
+            self.is_long_enough(&KeyPath::from("admin").key("token"), token);
+        }
     }
 
     /// A bound of nothing would refuse everything.
@@ -84,6 +95,43 @@ impl Check<'_> {
             for (at, server) in caller.servers.iter().flatten().enumerate() {
                 self.server_exists(&path.key("servers").index(at), server);
             }
+        }
+    }
+
+    /// Callers are told apart by their keys, so two with one key are one.
+    fn callers_keys(&mut self) {
+        let callers: &[CallerFile] = self.file.keys.as_deref().unwrap_or_default();
+        let mut known: BTreeMap<String, &str> = BTreeMap::new();
+        for (index, caller) in callers.iter().enumerate() {
+            let path = KeyPath::from("keys").index(index).key("key");
+            if !self.file.listen.is_loopback() {
+                self.is_long_enough(&path, &caller.key);
+            }
+            let Ok(key) = caller.key.resolve(self.environment, self.source.folder()) else {
+                continue;
+            };
+            let first = *known.entry(key.expose().to_owned()).or_insert(&caller.name);
+            if first != caller.name {
+                let (first, name) = (quoted(first), quoted(&caller.name));
+                let message = format!("the callers {first} and {name} have the same key");
+                self.report(
+                    self.warning(&codes::SHARED_KEY, &path, message)
+                        .label(format!("every request with this key counts as {first}"))
+                        .help("give each caller a key of its own"),
+                );
+            }
+        }
+    }
+
+    fn is_long_enough(&mut self, path: &KeyPath, key: &SecretRef) {
+        let Ok(key) = key.resolve(self.environment, self.source.folder()) else { return };
+        if key.expose().chars().count() < MIN_KEY_CHARS {
+            let message = format!("`{path}` is shorter than {MIN_KEY_CHARS} characters");
+            self.report(
+                self.warning(&codes::SHORT_KEY, path, message)
+                    .label("the network can reach this listener, and a short key can be guessed")
+                    .help("use a long random key, such as one of `openssl rand -hex 32`"),
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! MCP servers: transport, keepalive, filters, groups.
 
-use super::{Check, Unknown};
+use super::{Check, Unknown, url::Query};
 use crate::{
     codes::config as codes,
     diagnostic::quoted,
@@ -27,7 +27,8 @@ impl<'a> Check<'a> {
             self.route_exists(&mcp.key("search").key("embeddings").key("route"), &embeddings.route);
         }
         if let Some(telemetry) = &file.telemetry {
-            self.url(&KeyPath::from("telemetry").key("otlp"), &telemetry.otlp);
+            let path = KeyPath::from("telemetry").key("otlp");
+            self.url(&path, &telemetry.otlp, Query::Refused);
         }
     }
 
@@ -47,7 +48,7 @@ impl<'a> Check<'a> {
             self.report(diagnostic.at_key(self.document, path).help("write exactly one of them"));
         }
         if let Some(url) = &server.url {
-            self.url(&path.key("url"), url);
+            self.url(&path.key("url"), url, Query::Allowed);
         }
         if server.command.as_ref().is_some_and(|command| command.iter().all(String::is_empty)) {
             let message = format!("`{path}.command` names no program");

@@ -1,6 +1,9 @@
 //! Providers: names, urls, keys, timeouts.
 
-use super::{Check, url::url_problem};
+use super::{
+    Check,
+    url::{Query, url_problem},
+};
 use crate::{
     codes::config as codes,
     diagnostic::quoted,
@@ -24,7 +27,7 @@ impl<'a> Check<'a> {
 
     fn provider(&mut self, path: &KeyPath, provider: &'a ProviderFile) {
         if let Some(url) = &provider.url {
-            self.url(&path.key("url"), url);
+            self.url(&path.key("url"), url, Query::Refused);
         }
         if provider.key.is_some() && provider.keys.is_some() {
             self.report(
@@ -83,13 +86,17 @@ impl<'a> Check<'a> {
         for (key, value) in timeouts.written() {
             if value.millis().0 == 0 && key != "blame_after" {
                 let message = format!("`{path}.{key}` is zero, so every attempt would time out");
-                self.report(self.error(&codes::BAD_SETTING, &path.key(key), message));
+                self.report(
+                    self.error(&codes::BAD_SETTING, &path.key(key), message)
+                        .label("must be longer than zero")
+                        .help("remove the key to use its default"),
+                );
             }
         }
     }
 
-    pub(super) fn url(&mut self, path: &KeyPath, url: &str) {
-        if let Some(problem) = url_problem(url) {
+    pub(super) fn url(&mut self, path: &KeyPath, url: &str, query: Query) {
+        if let Some(problem) = url_problem(url, query) {
             let message = format!("`{path}`: {problem}");
             self.report(
                 self.error(&codes::BAD_URL, path, message)

@@ -78,7 +78,18 @@ impl<'a> Check<'a> {
     fn target_exists(&mut self, place: &KeyPath, route: &str, target: &str) {
         let providers = KeyPath::from("providers");
         let (provider, model) = target.split_once('/').unwrap_or((target, ""));
-        if !self.has(&providers, provider) {
+        if !self.has(&providers, provider) && self.has(&KeyPath::from("routes"), target) {
+            let message = format!(
+                "a tier of route {} names a route instead of a target: {}",
+                quoted(route),
+                quoted(target)
+            );
+            self.report(
+                self.error(&codes::UNKNOWN_TARGET, place, message)
+                    .label("a tier holds targets, written `provider/model`")
+                    .help(format!("write the targets of {} here", quoted(target))),
+            );
+        } else if !self.has(&providers, provider) {
             self.unknown(Unknown {
                 code: &codes::UNKNOWN_TARGET,
                 path: place,

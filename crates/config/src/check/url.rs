@@ -4,8 +4,18 @@ use http::Uri;
 
 use crate::diagnostic::quoted;
 
-/// What is wrong with a url, as a lowercase fragment. Never repeats a user name or password.
-pub(super) fn url_problem(text: &str) -> Option<String> {
+/// Whether a url may carry a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Query {
+    /// It is sent with every request.
+    Allowed,
+    /// There is another key for it.
+    Refused,
+}
+
+/// What is wrong with a url, as a lowercase fragment. Never repeats a user name, a password or a
+/// query.
+pub(super) fn url_problem(text: &str, query: Query) -> Option<String> {
     // The parser drops a fragment silently, so it is looked for in the text.
     if text.contains('#') {
         return Some("a url cannot have a fragment (`#`)".to_owned());
@@ -29,7 +39,8 @@ pub(super) fn url_problem(text: &str) -> Option<String> {
     if authority.host().is_empty() || port.is_some_and(|port| port.is_err()) {
         return Some(format!("{} has no usable host and port", quoted(text)));
     }
-    uri.query().map(|_| "a url cannot have a query (`?`): use `query`".to_owned())
+    let has_query = query == Query::Refused && uri.query().is_some();
+    has_query.then(|| "a url cannot have a query (`?`): use `query`".to_owned())
 }
 
 #[cfg(test)]
@@ -40,8 +51,15 @@ mod tests {
     fn base_urls_are_accepted() {
         for url in ["http://127.0.0.1:11434/v1", "https://api.groq.com/openai/v1", "http://[::1]:1"]
         {
-            assert_eq!(url_problem(url), None, "{url}");
+            assert_eq!(url_problem(url, Query::Refused), None, "{url}");
         }
+    }
+
+    #[test]
+    fn a_query_is_accepted_where_it_is_sent() {
+        assert_eq!(url_problem("https://x/mcp?team=a&key=b", Query::Allowed), None);
+        let said = url_problem("https://u:secret@x/mcp?key=secret", Query::Allowed);
+        assert!(said.is_some_and(|said| !said.contains("secret")));
     }
 
     #[test]
@@ -60,7 +78,7 @@ mod tests {
             ("http://x/#a", "fragment"),
         ];
         for (url, expected) in cases {
-            let said = url_problem(url).unwrap_or_default();
+            let said = url_problem(url, Query::Refused).unwrap_or_default();
             assert!(said.contains(expected), "{url}: {said}");
             assert!(!said.contains("secret"), "{said}");
         }

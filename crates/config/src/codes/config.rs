@@ -28,6 +28,12 @@ pub(super) static ALL: &[&Code] = &[
     &NO_EFFECT,
     &SAME_ADDRESS,
     &TWICE_NAMED,
+    &UNSENDABLE_SECRET,
+    &READABLE_BY_OTHERS,
+    &SHARED_KEY,
+    &SHORT_KEY,
+    &FOREIGN_REFERENCE,
+    &NOTHING_TO_SERVE,
 ];
 
 /// A tier names a provider that is not configured.
@@ -43,8 +49,9 @@ pub static UNKNOWN_TARGET: Code = Code {
 pub static BAD_URL: Code = Code {
     id: "TG018",
     title: "not a usable url",
-    text: "A url starts with `http://` or `https://`, has a host, and carries no user name, query \
-           or fragment: keys belong into `key`, and query parameters into `query`.",
+    text: "A url starts with `http://` or `https://`, has a host, and carries no user name \
+           or fragment: keys belong into `key`. The query parameters of a provider belong into \
+           `query`; the url of an MCP server may carry them itself.",
 };
 
 /// A pattern that cannot be used.
@@ -150,8 +157,8 @@ pub static BAD_SETTING: Code = Code {
     id: "TG031",
     title: "a setting that makes no sense",
     text: "The value has the right form but could not work: a threshold below 1, a share outside 0 \
-           to 1, a growth below 1, an `open_max` shorter than `open_for`, a timeout of zero. The \
-           message names the rule.",
+           to 1, a growth below 1, an `open_max` shorter than `open_for`, a timeout of zero, a \
+           probe every few milliseconds. The message names the rule.",
 };
 
 /// A secret in the file.
@@ -228,4 +235,57 @@ pub static TWICE_NAMED: Code = Code {
     text: "Two callers, or a server and a group of servers, have the same name, so that decisions \
            and tool names could not tell them apart; or a server is named as a member twice: it \
            belongs to one group at most, and once.",
+};
+
+/// A value that no header can carry.
+pub static UNSENDABLE_SECRET: Code = Code {
+    id: "TG050",
+    title: "a secret that cannot be sent",
+    text: "The value of a key, token or header holds a line break or another control character, so \
+           no HTTP request can carry it. Usually the file or variable holds more than the key: a \
+           second line, or a Windows line ending in the middle. One line break at the end is \
+           ignored.",
+};
+
+/// A file of secrets that is open to everybody.
+pub static READABLE_BY_OTHERS: Code = Code {
+    id: "TG051",
+    title: "a file with secrets that every user can read",
+    text: "The permissions of the file let every user of this machine read it, and it holds a key. \
+           Run `chmod o-rwx FILE`, or move the keys of a config file into the environment and \
+           write `env:NAME`.",
+};
+
+/// Two callers that cannot be told apart.
+pub static SHARED_KEY: Code = Code {
+    id: "TG052",
+    title: "one key for two callers",
+    text: "Callers are told apart by the key that they send. Two callers with the same key are one \
+           caller: the routes and servers of the first one apply to both, and logs show its name.",
+};
+
+/// A key that can be guessed.
+pub static SHORT_KEY: Code = Code {
+    id: "TG053",
+    title: "a short key on a listener that the network can reach",
+    text: "Whoever can reach a listener can try keys. A key of fewer than 16 characters may be \
+           found that way. Use a long random one, such as the output of `openssl rand -hex 32`.",
+};
+
+/// A reference in the spelling of another program.
+pub static FOREIGN_REFERENCE: Code = Code {
+    id: "TG054",
+    title: "a variable in the spelling of another program",
+    text: "`$NAME`, `${NAME}` and `os.environ/NAME` are not read here: the text itself would be \
+           sent as the key. Write `env:NAME` for an environment variable, or `file:path` for a \
+           file.",
+};
+
+/// A file that leaves nothing to do.
+pub static NOTHING_TO_SERVE: Code = Code {
+    id: "TG055",
+    title: "nothing to serve",
+    text: "The file is empty, or it has neither `routes` nor `mcp.servers`, so no request could be \
+           answered. `tidegate help config` shows a whole file; `tidegate serve --demo` serves the \
+           built-in demo.",
 };

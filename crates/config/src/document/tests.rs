@@ -22,6 +22,17 @@ fn check(text: &str, codes: &[&str], has_document: bool) {
 }
 
 #[test]
+fn a_tab_on_the_line_below_is_found_and_its_value_is_hidden() {
+    let text = "providers:\n  groq:\n    api: openai\n\tkey: hunter2\n";
+    let parsed = parse_text(text);
+    let problem = &parsed.problems[0];
+    assert_eq!(problem.message, "not YAML: a tab is used for indentation");
+    let source = Source::new("t.yaml", text);
+    let drawn = crate::render::render(&source, problem, crate::render::Look::default());
+    assert!(drawn.contains("4 │  key: *******\n"), "{drawn}");
+}
+
+#[test]
 fn a_path_finds_its_bytes() {
     let text = "routes:\n  fast:\n    tiers:\n      - [a/b, \"c/d\"]\n      - [e/f]\n";
     let tiers = KeyPath::from("routes").key("fast").key("tiers");

@@ -9,11 +9,11 @@ use crate::{address::Address, percent::Percent, secret::SecretRef};
 /// Where the admin listener listens unless told otherwise.
 const ADMIN_LISTEN: &str = "127.0.0.1:8701";
 
-/// The admin listener: dashboard, API, metrics.
+/// The admin listener: API and metrics.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminFile {
-    /// Where dashboard, admin API and `/metrics` listen. Other than loopback only with `token`.
+    /// Where the admin API and `/metrics` listen. Other than loopback only with `token`.
     #[schemars(example = &"127.0.0.1:8701")]
     pub listen: Address,
     /// The token of admin requests. Absent: loopback may read, and nobody may change anything.
@@ -31,7 +31,7 @@ impl Default for AdminFile {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallerFile {
-    /// The name it has in decisions, logs and the dashboard.
+    /// The name it has in logs.
     #[schemars(example = &"ci")]
     pub name: String,
     /// The key it sends.

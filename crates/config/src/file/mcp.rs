@@ -167,7 +167,8 @@ impl Default for SessionFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerFile {
-    /// Its streamable HTTP endpoint. Absent: it is started by `command`.
+    /// Its streamable HTTP endpoint; a query is sent with every request. Absent: it is started by
+    /// `command`.
     #[schemars(example = &"https://example.com/mcp")]
     pub url: Option<String>,
     /// The program to start, and its arguments. Absent: it is reached by `url`.

@@ -113,7 +113,7 @@ pub enum Api {
     Openai,
     /// Anthropic messages.
     Anthropic,
-    /// Google Gemini.
+    /// Google Gemini. Not built: no request reaches such a provider in this version.
     Gemini,
     /// Answers inside the process, for trying things out.
     Fake,

@@ -6,7 +6,7 @@ use tidegate_core::time::Millis;
 
 use crate::{bytes::ByteSize, duration::Duration, secret::SecretRef};
 
-/// Shared state between replicas. Reserved: it is not built.
+/// Shared state between replicas. Not built: it does nothing in this version.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StateFile {
@@ -15,7 +15,7 @@ pub struct StateFile {
     pub redis: SecretRef,
 }
 
-/// Decisions and transitions on disk.
+/// Decisions and transitions on disk. Not built: it does nothing in this version.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryFile {
@@ -32,7 +32,7 @@ fn default_keep() -> Duration {
     Millis::minutes(7 * 24 * 60).into()
 }
 
-/// Traces to an OpenTelemetry collector.
+/// Traces to an OpenTelemetry collector. Not built: it does nothing in this version.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetryFile {

@@ -25,7 +25,7 @@ impl<'a> Walk<'a> {
                 let nouns: Vec<String> = branches.iter().map(|branch| noun(*branch)).collect();
                 let nouns: Vec<&str> =
                     nouns.iter().map(String::as_str).filter(|noun| !noun.is_empty()).collect();
-                self.wrong_type(&nouns.join(" or "), node)
+                self.wrong_type(&branches, &nouns.join(" or "), node)
             }
             [only] => self.node(*only, node),
             several if several.iter().all(|branch| branch.only_key().is_some()) => {
@@ -40,7 +40,8 @@ impl<'a> Walk<'a> {
         let tags = || branches.iter().filter_map(|branch| branch.only_key());
         let [entry] = node.entries() else {
             let tags: Vec<&str> = tags().collect();
-            return self.wrong_type(&format!("exactly one of {}", scalar::one_of(&tags)), node);
+            let wanted = format!("exactly one of {}", scalar::one_of(&tags));
+            return self.wrong_type(branches, &wanted, node);
         };
         let chosen = branches.iter().find(|branch| branch.only_key() == Some(&entry.key));
         if let Some(branch) = chosen {
@@ -49,6 +50,7 @@ impl<'a> Walk<'a> {
         let tags: Vec<&str> = tags().collect();
         let message = format!("unknown key {}", crate::diagnostic::quoted(&entry.key));
         let path = self.path.key(entry.key.clone());
+        entry.value.scalars(&mut self.secrets);
         self.problems.add(
             Diagnostic::error(&codes::UNKNOWN_KEY, message)
                 .at_key(self.document, &path)
@@ -70,7 +72,7 @@ impl<'a> Walk<'a> {
             }
         }
         let inside = std::mem::replace(&mut self.problems, outside);
-        self.problems.extend(inside.into_list());
+        self.problems.absorb(inside);
         outcome
     }
 }

@@ -20,9 +20,10 @@ impl<'a> Walk<'a> {
         node: &Node,
     ) -> Option<Value> {
         let mut values = Map::new();
-        for entry in entries {
+        for (at, entry) in entries.iter().enumerate() {
             self.path.push(Step::Key(entry.key.clone()));
-            if let Some(value) = self.entry(schema, entry) {
+            let before = at.checked_sub(1).and_then(|at| entries.get(at));
+            if let Some(value) = self.entry(schema, entry, before) {
                 values.insert(entry.key.clone(), value);
             }
             self.path.pop();
@@ -38,10 +39,18 @@ impl<'a> Walk<'a> {
     }
 
     /// The value of one key; none if it is unknown, bad, or left empty where it may be left out.
-    fn entry(&mut self, schema: Schema<'a>, entry: &Entry) -> Option<Value> {
+    /// `before` is the key above it.
+    fn entry(
+        &mut self,
+        schema: Schema<'a>,
+        entry: &Entry,
+        before: Option<&Entry>,
+    ) -> Option<Value> {
         let known = schema.properties().and_then(|properties| properties.get(&entry.key));
         let Some(inner) = known.map(Schema::new).or_else(|| schema.others()) else {
-            self.unknown_key(schema, &entry.key);
+            // A misspelt key may be one that holds a secret.
+            entry.value.scalars(&mut self.secrets);
+            self.unknown_key(schema, &entry.key, before);
             return None;
         };
         let may_be_left_out = known.is_some() && !schema.is_required(&entry.key);
@@ -51,16 +60,19 @@ impl<'a> Walk<'a> {
         self.node(inner, &entry.value)
     }
 
-    fn unknown_key(&mut self, schema: Schema<'a>, key: &str) {
+    fn unknown_key(&mut self, schema: Schema<'a>, key: &str, before: Option<&Entry>) {
         let known: Vec<&str> =
             schema.properties().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
         let section = self.path.parent();
         let place = if section.is_root() { String::new() } else { format!(" in `{section}`") };
+        let help = self
+            .advice_on_key(schema, key, before)
+            .or_else(|| suggest::did_you_mean(key, known.iter().copied(), "known keys"));
         let diagnostic =
             Diagnostic::error(&codes::UNKNOWN_KEY, format!("unknown key {}{place}", quoted(key)))
                 .at_key(self.document, &self.path)
                 .label("not a key of this section")
-                .maybe_help(suggest::did_you_mean(key, known.iter().copied(), "known keys"));
+                .maybe_help(help);
         self.problems.add(diagnostic);
     }
 

@@ -244,13 +244,21 @@ pub(super) fn one_of(words: &[&str]) -> String {
     }
 }
 
+/// What kind of node it is, for a message about a value that may be a secret.
+pub(super) const fn kind_of(node: &Node) -> &'static str {
+    match &node.kind {
+        NodeKind::Null => "nothing",
+        NodeKind::Scalar { .. } => "text",
+        NodeKind::Seq(_) => "a list",
+        NodeKind::Map(_) => "a map",
+    }
+}
+
 /// What a node is, for a message.
 pub(super) fn noun_of(node: &Node) -> String {
     match &node.kind {
-        NodeKind::Null => "nothing".to_owned(),
         NodeKind::Scalar { text, .. } => quoted(text),
-        NodeKind::Seq(_) => "a list".to_owned(),
-        NodeKind::Map(_) => "a map".to_owned(),
+        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => kind_of(node).to_owned(),
     }
 }
 

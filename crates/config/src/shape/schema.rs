@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::scalar;
+use crate::secret;
 
 /// A reference may lead to a reference; a chain longer than this is a circle.
 const MAX_REFERENCES: usize = 16;
@@ -125,6 +126,28 @@ impl<'a> Schema<'a> {
 
     pub(super) fn items(self) -> Self {
         Self(self.get("items").unwrap_or(&ANYTHING))
+    }
+
+    /// Whether a secret may stand anywhere inside a value of this schema.
+    pub(super) fn holds_secrets(self, root: &'a Value) -> bool {
+        self.holds_secrets_within(root, MAX_REFERENCES)
+    }
+
+    /// Schemas of files are trees, and far less deep than `levels`.
+    fn holds_secrets_within(self, root: &'a Value, levels: usize) -> bool {
+        let Some(levels) = levels.checked_sub(1) else { return true };
+        let schema = self.resolved(root);
+        let properties = schema.properties().into_iter().flatten().map(|(_, value)| Self(value));
+        let branches = schema.list("anyOf").or_else(|| schema.list("oneOf"));
+        let branches = branches.into_iter().flatten().map(Self);
+        let others = schema.get("additionalProperties").filter(|it| it.is_object()).map(Self);
+        let items = schema.get("items").map(Self);
+        schema.format() == Some(secret::FORMAT)
+            || properties
+                .chain(branches)
+                .chain(others)
+                .chain(items)
+                .any(|inner| inner.holds_secrets_within(root, levels))
     }
 
     /// The one key of a schema that is a map of exactly one key (a tagged shape).
