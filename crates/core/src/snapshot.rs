@@ -48,6 +48,8 @@ pub struct BackendSnapshot {
     pub deadline: Option<Now>,
     /// Why it is not healthy: the reason of the largest weight.
     pub reason: Option<Reason>,
+    /// Until when an operator has switched it off; it is asked for nothing meanwhile.
+    pub switched_off: Option<Standing>,
     /// The generation of its own breaker.
     pub generation: u64,
     /// Attempts in flight.
@@ -142,6 +144,7 @@ impl BackendSnapshot {
             last_check: last_check.max(endpoint_check),
             deadline: until.filter(|until| !now.reached(*until)).max(),
             reason,
+            switched_off: backend.health.off.standing(now),
             generation: own.generation,
             in_flight: backend.in_flight(),
             closed_since,

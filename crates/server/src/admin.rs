@@ -25,9 +25,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 use tidegate_config::secret::Environment;
+use tidegate_core::time::Now;
 use tokio::sync::watch;
 
 use self::paths::{Found, Place};
@@ -36,6 +37,7 @@ use crate::{
     connection::{Answering, HeadLimits, Listener, RequestBody, Service},
     data::{ClientBody, check_request, read_body},
     gateway::Worker,
+    log::{self, Access, Refused},
     metrics,
     worker::Phase,
 };
@@ -71,14 +73,36 @@ pub(crate) async fn serve(
 }
 
 fn service(admin: Rc<Admin>, phase: watch::Receiver<Phase>) -> Service {
-    let handler = move |request| -> Answering {
+    let handler = move |request: Request<RequestBody>| -> Answering {
         let admin = Rc::clone(&admin);
-        Box::pin(async move { admin.answer(request).await })
+        Box::pin(async move {
+            let began = admin.worker.gateway.now();
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            let answer = admin.answer(request).await;
+            admin.log(&method, &path, answer.status(), began);
+            answer
+        })
     };
     Service { handler: Rc::new(handler), limits: HeadLimits { bytes: HEAD_MAX }, phase }
 }
 
 impl Admin {
+    fn log(&self, method: &Method, path: &str, status: StatusCode, began: Now) {
+        let gateway = &self.worker.gateway;
+        let access = Access {
+            method,
+            path,
+            route: "",
+            target: None,
+            status: status.as_u16(),
+            attempts: 0,
+            took: gateway.now().since(began),
+            request_id: "",
+            caller: "",
+        };
+        log::access(&gateway.live.load().file.log, &access);
+    }
+
     async fn answer(&self, request: Request<RequestBody>) -> Response<ClientBody> {
         let (head, body) = request.into_parts();
         let gateway = &self.worker.gateway;
@@ -99,6 +123,14 @@ impl Admin {
         // A path that does not exist is a secret of its own where even reading needs the token.
         let access = found.as_ref().map_or(paths::Access::Reads, |found| found.access);
         if let Err(message) = live.admin_token.permit(access, is_loopback, &head.headers) {
+            let refused = Refused {
+                event: "wrong_admin_token",
+                caller: "",
+                path: head.uri.path(),
+                route: "",
+                request_id: "",
+            };
+            log::refused(&gateway.line_limit, gateway.now(), &refused);
             let mut response = refuse(StatusCode::UNAUTHORIZED, message);
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
@@ -126,7 +158,7 @@ impl Admin {
             }
             Place::Snapshot => view::snapshot(&live, &gateway.clock),
             Place::Explain => view::explain(&live, &gateway.clock, body),
-            Place::Reload => act::reload(gateway, &*self.environment),
+            Place::Reload => act::read_again(gateway, &*self.environment),
             Place::Backend(deed) => {
                 act::backend(&self.worker, deed, found.id.as_deref(), body).await
             }

@@ -115,6 +115,15 @@ impl Callers {
         keys.iter().map(|(_, caller)| caller).find(|it| *it.name == *name).map(Arc::clone)
     }
 
+    /// Whether both know the same keys.
+    pub(crate) fn has_the_keys_of(&self, other: &Self) -> bool {
+        let digests = |callers: &Self| {
+            let keys = callers.keys.as_ref()?;
+            Some(keys.iter().map(|(digest, _)| *digest).collect::<Vec<_>>())
+        };
+        digests(self) == digests(other)
+    }
+
     /// Who sent these headers.
     pub(crate) fn who(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Unauthorized> {
         let Some(keys) = &self.keys else { return Ok(Arc::clone(&self.anyone)) };

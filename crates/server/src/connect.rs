@@ -6,7 +6,8 @@
 //!
 //! Rules kept here:
 //! - Everything has its own deadline, so one that hangs delays nobody's row.
-//! - Any HTTP answer means that a provider can be reached; its status is told.
+//! - Any HTTP answer means that a provider can be reached. It can be used only if it accepts its
+//!   key and knows the path: a 401, 403 or 404 is what every request would meet.
 //! - Causes are the fixed phrases that clients see too, never an address. Words of servers and
 //!   programs come separately, with control characters escaped.
 //!
@@ -66,10 +67,10 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// How many answered, and how many there are.
+    /// How many can be used, and how many there are.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        let providers = self.providers.iter().map(|it| it.answer.is_ok());
+        let providers = self.providers.iter().map(|it| it.refusal().is_none());
         let all = providers.chain(self.servers.iter().map(|it| it.answer.is_ok()));
         all.fold((0, 0), |(up, all), is_up| (up + usize::from(is_up), all + 1))
     }
@@ -86,6 +87,17 @@ pub struct ProviderVisit {
     pub answer: Result<u16, Trouble>,
     /// Whether a key was sent.
     pub has_key: bool,
+}
+
+impl ProviderVisit {
+    /// Why it could not be used, if it could not.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Trouble> {
+        match &self.answer {
+            Ok(status) => hint::of_status(*status, self.has_key),
+            Err(trouble) => Some(trouble.clone()),
+        }
+    }
 }
 
 /// How a server answered.
@@ -232,12 +244,7 @@ fn visit_all(
     whom: Whom,
     told: impl FnMut(Progress),
 ) -> Result<Option<Visits>, StartError> {
-    let live = match prepare(source, None, &*environment, None) {
-        Ok((live, _)) => live,
-        // Nothing to serve, nothing to ask.
-        Err(StartError::Nothing) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let (live, _) = prepare(source, None, &*environment, None)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Thread)?;
     Ok(Some(LocalSet::new().block_on(&runtime, ask_all(live, environment, whom, told))))

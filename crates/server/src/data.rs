@@ -34,18 +34,52 @@ pub(crate) use self::forward::needs_of_path;
 pub(crate) use self::guard::{Refusal, check as check_request};
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{PASSED, read_body};
-use crate::{connection::RequestBody, gateway::Worker, mcp, rng};
+use crate::{
+    connection::RequestBody,
+    gateway::Worker,
+    log::{self, Access, Refused},
+    mcp, rng,
+};
 
 const UNLISTED: &str = "this path is not one of inference, so it is not forwarded; \
     `providers.NAME.serves` with `other` in it lets a provider take it";
 const GEMINI: &str = "Gemini's API is not served by this version: ask for the model at \
     `/v1/chat/completions` or `/v1/messages`";
 
-/// Answers one request.
+/// Answers one request, and logs it.
 pub(crate) async fn answer(
     worker: &Rc<Worker>,
     request: Request<RequestBody>,
 ) -> Response<ClientBody> {
+    let began = worker.gateway.now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = respond(worker, request).await;
+    let id = answer::id_of(&response);
+    if response.status() == StatusCode::UNAUTHORIZED && !answer::is_routed(&response) {
+        let refused =
+            Refused { event: "unknown_key", caller: "", path: &path, route: "", request_id: id };
+        log::refused(&worker.gateway.line_limit, worker.gateway.now(), &refused);
+    }
+    // A routed request logs its own line when its answer has ended.
+    if !answer::is_routed(&response) {
+        let gateway = &worker.gateway;
+        let access = Access {
+            method: &method,
+            path: &path,
+            route: "",
+            target: None,
+            status: response.status().as_u16(),
+            attempts: 0,
+            took: gateway.now().since(began),
+            request_id: id,
+            caller: "",
+        };
+        log::access(&gateway.live.load().file.log, &access);
+    }
+    response
+}
+
+async fn respond(worker: &Rc<Worker>, request: Request<RequestBody>) -> Response<ClientBody> {
     let live = worker.gateway.live.load_full();
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
+use tidegate_config::Overrides;
 use tidegate_core::{time::Now, transition::Notes};
 
 use crate::{
@@ -15,10 +16,11 @@ use crate::{
     demo,
     fake::{self, Fake},
     live::Live,
-    log::LogSettings,
+    log::{LineLimit, LogSettings},
     mcp::{Door, Knocks, line},
     metrics::Metrics,
     private::Private,
+    reload::Fixed,
     report, rng, task,
     upstream::{Io, Pool},
 };
@@ -48,6 +50,12 @@ pub(crate) struct Gateway {
     pub(crate) private: OnceLock<Private>,
     /// The log of the process, if this gateway has it.
     pub(crate) log: OnceLock<LogSettings>,
+    /// Which repeated lines may be written.
+    pub(crate) line_limit: LineLimit,
+    /// The targets that each route's requests went to first when its state last changed.
+    pub(crate) first_choices: Mutex<BTreeMap<String, Vec<String>>>,
+    /// What was decided at the start, and what the command line said.
+    pub(crate) fixed: OnceLock<(Fixed, Overrides)>,
 }
 
 impl Gateway {
@@ -76,6 +84,9 @@ impl Gateway {
             knocks: Mutex::new(Some(knocks)),
             private: OnceLock::new(),
             log: OnceLock::new(),
+            line_limit: LineLimit::default(),
+            first_choices: Mutex::default(),
+            fixed: OnceLock::new(),
         }
     }
 

@@ -9,7 +9,8 @@
 //!   the core.
 //! - `live`: the config at work; `provider` what an upstream request needs; `caller` who may ask.
 //! - `upstream`: connections, TLS, pools.
-//! - `control`, `admin`, `probe`, `metrics`, `report`: the operator's side.
+//! - `control`, `admin`, `probe`, `metrics`, `report`, [`reload`]: the operator's
+//!   side.
 //! - [`connect`]: asks everything a config leads to, once; [`guest`]: a client of a gateway's MCP.
 //! - [`bridge`], [`private`]: a client that speaks over pipes; a gateway of its own.
 //! - [`child`]: the process between the gateway and a server's program.
@@ -38,6 +39,7 @@ pub mod private;
 mod probe;
 mod provider;
 mod query;
+pub mod reload;
 mod report;
 pub mod rng;
 pub mod server;

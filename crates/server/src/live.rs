@@ -3,6 +3,7 @@
 //! A `Live` is immutable. A reload makes the next one and swaps it in; requests that have begun
 //! keep the one they began with.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use tidegate_config::{
 use tidegate_core::{
     core::Core,
     route::Route,
-    settings::{Abilities, BackendSettings, Kind, MemberSettings, RouteSettings},
+    settings::{Abilities, BackendSettings, Kind, MemberSettings, RouteSettings, Standing},
     time::{Millis, Now},
 };
 
@@ -35,6 +36,8 @@ pub(crate) struct Live {
     pub(crate) targets: Targets,
     pub(crate) callers: Callers,
     pub(crate) admin_token: AdminToken,
+    /// The providers without a usable key.
+    pub(crate) unconfigured: BTreeSet<String>,
     /// Names this config in logs and metrics: the start of a hash of its text.
     pub(crate) fingerprint: String,
     pub(crate) path: Option<PathBuf>,
@@ -88,6 +91,9 @@ impl Live {
         before: Option<(&Self, Now)>,
         seed: u64,
     ) -> Result<Self, ProviderError> {
+        let keyless =
+            config.providers.iter().filter(|(_, it)| it.standing == Standing::Unconfigured);
+        let unconfigured = keyless.map(|(name, _)| name.clone()).collect();
         add_direct_routes(&mut config);
         add_server_routes(&mut config);
         let targets = targets(&config, folder, environment)?;
@@ -98,7 +104,17 @@ impl Live {
             None => Core::new(&config.settings, seed),
         };
         let (file, folder) = (config.file, folder.to_owned());
-        Ok(Self { core, file, targets, callers, admin_token, fingerprint, path, folder })
+        Ok(Self {
+            core,
+            file,
+            targets,
+            callers,
+            admin_token,
+            unconfigured,
+            fingerprint,
+            path,
+            folder,
+        })
     }
 
     /// Where a model name leads.

@@ -7,8 +7,10 @@
 //! Rules kept here:
 //! - Data are fields with the lexicon's names; the message is a constant sentence.
 //! - Control characters are escaped, so a field cannot end its line or talk to a terminal (S60).
-//! - The access log says who asked for what and how it went: never headers, bodies, queries or
-//!   keys. A path is told by its class, because a path can hold anything.
+//! - The access log says who asked for what and how it went, for every request of both listeners:
+//!   never headers, bodies, queries or keys. A path is told by its class, because a path can hold
+//!   anything.
+//! - What an outage or an attacker can repeat without end is bounded (`limit.rs`).
 //! - Times are UTC: lines of several machines can be put side by side.
 //!
 //! Lines are written by a thread of their own (`queue.rs`), so that a reader of stderr who has
@@ -16,6 +18,7 @@
 
 mod civil;
 mod escape;
+mod limit;
 mod line;
 mod overhear;
 mod queue;
@@ -27,11 +30,11 @@ use std::time::Duration;
 
 use http::Method;
 use tidegate_config::file::{LogFile, LogFormat, LogLevel};
-use tidegate_core::time::Millis;
+use tidegate_core::time::{Millis, Now};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Metadata, Subscriber, span};
 
-pub(crate) use self::{civil::rfc3339, overhear::Overheard};
+pub(crate) use self::{civil::rfc3339, limit::LineLimit, overhear::Overheard};
 use self::{line::Line, queue::Queue};
 use crate::clock::Clock;
 
@@ -176,7 +179,7 @@ impl Subscriber for Log {
 pub(crate) struct Access<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
-    /// The route's name in metrics.
+    /// The route's name in metrics; empty for a request that was not routed.
     pub(crate) route: &'a str,
     pub(crate) target: Option<&'a str>,
     pub(crate) status: u16,
@@ -187,23 +190,58 @@ pub(crate) struct Access<'a> {
     pub(crate) caller: &'a str,
 }
 
-/// Writes an access line, if the config asks for them.
+macro_rules! access_line {
+    ($level:ident, $access:expr) => {
+        tracing::$level!(
+            target: ACCESS,
+            method = known_method($access.method),
+            path = path_class($access.path),
+            route = Some($access.route).filter(|it| !it.is_empty()),
+            target = $access.target,
+            status = $access.status,
+            attempts = $access.attempts,
+            ms = $access.took.0,
+            request_id = Some($access.request_id).filter(|it| !it.is_empty()),
+            caller = Some($access.caller).filter(|it| !it.is_empty()),
+            "request ended"
+        )
+    };
+}
+
+/// Writes an access line: at `info` if the config asks for them, else at `debug`.
 pub(crate) fn access(file: &LogFile, access: &Access<'_>) {
-    if !file.access {
-        return;
+    if file.access {
+        access_line!(info, access);
+    } else {
+        access_line!(debug, access);
     }
-    tracing::info!(
-        target: ACCESS,
-        method = known_method(access.method),
-        path = path_class(access.path),
-        route = access.route,
-        target = access.target,
-        status = access.status,
-        attempts = access.attempts,
-        ms = access.took.0,
-        request_id = access.request_id,
-        caller = Some(access.caller).filter(|it| !it.is_empty()),
-        "request ended"
+}
+
+/// Something that may be an attack: a wrong key, a forbidden route, a session of another caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused<'a> {
+    /// What was refused, as a word.
+    pub(crate) event: &'static str,
+    /// The caller's name, where a key was known.
+    pub(crate) caller: &'a str,
+    pub(crate) path: &'a str,
+    /// The route that was asked for; empty where there is none.
+    pub(crate) route: &'a str,
+    pub(crate) request_id: &'a str,
+}
+
+/// Logs a refusal that concerns security, unless there were many of its kind just now.
+pub(crate) fn refused(limit: &LineLimit, now: Now, refused: &Refused<'_>) {
+    let Some(suppressed) = limit.admit(now, refused.event) else { return };
+    let present = |text| Some(text).filter(|it: &&str| !it.is_empty());
+    tracing::warn!(
+        event = refused.event,
+        path = path_class(refused.path),
+        route = present(refused.route),
+        caller = present(refused.caller),
+        request_id = present(refused.request_id),
+        suppressed = Some(suppressed).filter(|count| *count > 0),
+        "a request was refused"
     );
 }
 
@@ -233,6 +271,11 @@ const PATHS: &[&str] = &[
     "/health",
     "/ready",
     "/mcp",
+    "/",
+    "/metrics",
+    "/api/snapshot",
+    "/api/explain",
+    "/api/reload",
 ];
 
 fn path_class(path: &str) -> &'static str {
@@ -240,6 +283,7 @@ fn path_class(path: &str) -> &'static str {
         Some(known) => known,
         None if path.starts_with("/v1/models/") => "/v1/models/{id}",
         None if path.starts_with("/v1/") => "/v1/{other}",
+        None if path.starts_with("/api/backends/") => "/api/backends/{id}",
         None => "{other}",
     }
 }

@@ -30,7 +30,12 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use self::{families::Families, labels::Verdict, mcp::McpFamilies, table::Table};
+use self::{
+    families::Families,
+    labels::{ClientFailure, Verdict},
+    mcp::McpFamilies,
+    table::Table,
+};
 use crate::live::Live;
 
 pub(crate) use self::labels::ProbeResult;
@@ -91,7 +96,14 @@ impl Metrics {
     }
 
     /// A request ended. `end` is its plan's; `None` if it never had one.
-    pub(crate) fn request(&self, route: &str, status: u16, end: Option<End>, took: Millis) {
+    /// Gives why its client was hurt, if it was.
+    pub(crate) fn request(
+        &self,
+        route: &str,
+        status: u16,
+        end: Option<End>,
+        took: Millis,
+    ) -> Option<&'static str> {
         let table = self.table.load();
         let series = table.route(route);
         let verdict = Verdict::of(status, end);
@@ -100,6 +112,7 @@ impl Metrics {
         if let Some(failure) = verdict.failure {
             series.failures[failure as usize].inc();
         }
+        verdict.failure.map(ClientFailure::word)
     }
 
     /// A request went on from one target to another.

@@ -9,6 +9,8 @@
 //!   keeps an open breaker open is told at `debug`: nothing changed for anybody.
 //! - No addresses, no keys: a key is told by its place in the pool, as in `anthropic#2` (S1).
 
+use std::sync::PoisonError;
+
 use tidegate_core::{
     breaker::{BreakerChange, CloseCause, OpenCause, State},
     mark::MarkReason,
@@ -18,6 +20,7 @@ use tidegate_core::{
 };
 
 use crate::{
+    data::status::{explained, first_choices},
     gateway::Gateway,
     log::{TRANSITION, rfc3339},
     metrics::ChangeLabels,
@@ -36,8 +39,67 @@ pub(crate) fn transitions(gateway: &Gateway, transitions: &[Transition]) {
         });
         let until = told.until.filter(|until| *until != Now::NEVER);
         let until = until.map(|until| rfc3339(gateway.clock.unix_ms_of(until)));
-        log(transition, &told, until.as_deref());
+        let weight =
+            if is_repetition(transition, transitions) { Weight::Detail } else { told.weight };
+        log(transition, &Told { weight, ..told }, until.as_deref());
     }
+    moved_traffic(gateway, transitions);
+}
+
+/// Whether another line of the same moment says the same: a probe that closes an endpoint may
+/// close all its targets, and what stands for a provider's other models is not in the config.
+fn is_repetition(transition: &Transition, all: &[Transition]) -> bool {
+    let Some((provider, model)) = transition.backend.split_once('/') else { return false };
+    let (Scope::Backend, Change::Breaker { breaker, .. }) = (transition.scope, &transition.change)
+    else {
+        return false;
+    };
+    let is_same = |it: &Transition| match &it.change {
+        Change::Breaker { breaker: other, .. } => {
+            let (one, other) = (describe_breaker(breaker, ""), describe_breaker(other, ""));
+            it.scope == Scope::Endpoint
+                && &*it.backend == provider
+                && (one.from, one.to) == (other.from, other.to)
+        }
+        Change::Marked { .. } | Change::Healed { .. } => false,
+    };
+    model == "*" || all.iter().any(is_same)
+}
+
+/// A line for every route whose requests go elsewhere since these changes.
+fn moved_traffic(gateway: &Gateway, transitions: &[Transition]) {
+    let live = gateway.live.load();
+    let now = gateway.now();
+    let concerns = |target: &String| {
+        let provider = target.split_once('/').map_or("", |(provider, _)| provider);
+        let is_it = |id: &str| {
+            id == target || id == provider || id.split_once('#').is_some_and(|it| it.0 == provider)
+        };
+        transitions.iter().any(|it| is_it(&it.backend))
+    };
+    for (name, file) in &live.file.routes {
+        if !file.tiers.iter().flatten().any(concerns) {
+            continue;
+        }
+        let Some(explained) = explained(&live, name, now) else { continue };
+        let to: Vec<String> = first_choices(&explained).into_iter().map(str::to_owned).collect();
+        let mut known = gateway.first_choices.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_used = |target: &&String| {
+            !live.unconfigured.contains(target.split_once('/').map_or("", |it| it.0))
+        };
+        let at_first =
+            || file.tiers.first().into_iter().flatten().filter(is_used).cloned().collect();
+        let from = known.insert(name.clone(), to.clone()).unwrap_or_else(at_first);
+        drop(known);
+        if from != to {
+            let (from, to) = (listed(&from), listed(&to));
+            tracing::info!(route = name.as_str(), from, to, "traffic moved");
+        }
+    }
+}
+
+fn listed(targets: &[String]) -> String {
+    if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") }
 }
 
 /// How much a change matters to an operator.

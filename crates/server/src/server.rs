@@ -6,12 +6,19 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tidegate_config::{Loaded, diagnostic::Diagnostic, load, secret::Environment, source::Source};
+use tidegate_config::{
+    Loaded, Overrides,
+    diagnostic::Diagnostic,
+    file::LogFormat,
+    load_with,
+    secret::Environment,
+    source::{Source, read_file},
+};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
@@ -25,6 +32,7 @@ use crate::{
     mcp,
     private::Private,
     provider::ProviderError,
+    reload::{self, Fixed, ReloadCause, Reloaded},
     rng,
     worker::{self, Phase, ThreadLimits},
 };
@@ -47,9 +55,6 @@ pub enum StartError {
     /// The config has errors.
     #[error("the config has errors")]
     Config(Vec<Diagnostic>),
-    /// The config leaves nothing to serve.
-    #[error("the config has no route and no server, so there would be nothing to serve")]
-    Nothing,
     /// A provider cannot be used as configured.
     #[error(transparent)]
     Provider(#[from] ProviderError),
@@ -76,15 +81,7 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<()>>,
     drain: Duration,
-}
-
-/// What a new config brought.
-#[derive(Clone, Debug)]
-pub struct Reloaded {
-    /// The start of the config's hash.
-    pub fingerprint: String,
-    /// What somebody should look at.
-    pub warnings: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl Server {
@@ -93,7 +90,16 @@ impl Server {
     /// # Errors
     /// The config is not sound, or an address is taken.
     pub fn start(start: Start) -> Result<Self, StartError> {
-        Self::begin(start, None)
+        Self::begin(start, None, Overrides::default())
+    }
+
+    /// Starts to serve where the command line says, in place of the config, now and after every
+    /// reload.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_at(start: Start, overrides: Overrides) -> Result<Self, StartError> {
+        Self::begin(start, None, overrides)
     }
 
     /// Starts to serve one client of this process only.
@@ -101,12 +107,18 @@ impl Server {
     /// # Errors
     /// The config is not sound.
     pub fn start_private(start: Start, private: Private) -> Result<Self, StartError> {
-        Self::begin(start, Some(private))
+        Self::begin(start, Some(private), Overrides::default())
     }
 
-    fn begin(start: Start, private: Option<Private>) -> Result<Self, StartError> {
+    fn begin(
+        start: Start,
+        private: Option<Private>,
+        overrides: Overrides,
+    ) -> Result<Self, StartError> {
         let (source, path) = (&start.source, start.path.clone());
-        let (live, _) = prepare_for(private.as_ref(), source, path, &*start.environment, None)?;
+        let asked = Asked { private: private.as_ref(), overrides };
+        let (live, warnings) = prepare_for(asked, source, path, &*start.environment, None)?;
+        let fixed = Fixed::of(&live.file);
         let listen = live.file.listen.0;
         let admin_listen = live.file.admin.listen.0;
         let drain = Duration::from_millis(live.file.shutdown.drain.millis().0);
@@ -130,6 +142,7 @@ impl Server {
         if let Some(private) = private {
             drop(gateway.private.set(private));
         }
+        drop(gateway.fixed.set((fixed, overrides)));
         let (phase, watched) = watch::channel(Phase::Serving);
         let mut server = Self {
             gateway: Arc::clone(&gateway),
@@ -139,6 +152,7 @@ impl Server {
             phase,
             threads: Vec::new(),
             drain,
+            warnings,
         };
         for (number, socket) in sockets.into_iter().enumerate() {
             let (gateway, phase) = (Arc::clone(&gateway), watched.clone());
@@ -191,11 +205,7 @@ impl Server {
     pub fn banner(&self, is_ascii: bool) -> String {
         let live = self.gateway.live.load();
         let version = env!("CARGO_PKG_VERSION");
-        let name = live
-            .path
-            .as_ref()
-            .map_or_else(|| "the built-in demo".to_owned(), |path| path.display().to_string());
-        let named = live.targets.keys().filter(|id| !id.ends_with("/*")).count();
+        let (name, named) = (config_name(&live), named_targets(&live));
         let dot = if is_ascii { "*" } else { "·" };
         let routes: Vec<&str> = live.file.routes.keys().map(String::as_str).collect();
         let servers: Vec<&str> = live.file.mcp.servers.keys().map(String::as_str).collect();
@@ -221,12 +231,67 @@ impl Server {
         )
     }
 
-    /// Takes a new config, or keeps the old one and says why.
+    /// Logs what is served and where, as one line, and what somebody should look at in the config.
+    pub fn announce(&self, source: &Source) {
+        let live = self.gateway.live.load();
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            config = config_name(&live),
+            sha = live.fingerprint,
+            targets = named_targets(&live),
+            routes = live.file.routes.len(),
+            servers = live.file.mcp.servers.len(),
+            listen = %self.address,
+            admin_listen = %self.admin_address,
+            "serving"
+        );
+        reload::warnings(source, &self.warnings);
+    }
+
+    /// What somebody should look at in the config that it was started with.
+    #[must_use]
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// Logs that it is about to end.
+    pub fn tell_end(&self) {
+        let drain = self.drain.as_secs();
+        tracing::info!(drain_s = drain, "stopping: requests under way may finish first");
+    }
+
+    /// Whether the log is for machines.
+    #[must_use]
+    pub fn logs_json(&self) -> bool {
+        self.gateway.live.load().file.log.format == LogFormat::Json
+    }
+
+    /// The files whose change means that the config has changed: its own, and those of secrets.
+    #[must_use]
+    pub fn watched_files(&self) -> Vec<PathBuf> {
+        reload::watched(&self.gateway.live.load())
+    }
+
+    /// Takes a new config, or keeps the old one and says why. The log tells of either.
     ///
     /// # Errors
     /// The config is not sound; nothing has changed then.
     pub fn reload(&self, source: &Source) -> Result<Reloaded, StartError> {
-        reload(&self.gateway, source, &*self.environment)
+        reload::reload(&self.gateway, source, &*self.environment, ReloadCause::Signal)
+    }
+
+    /// Reads the config file again. The log tells what came of it.
+    pub fn read_again(&self, cause: ReloadCause) {
+        let Some(path) = self.gateway.live.load().path.clone() else {
+            return tracing::info!("the built-in demo has no config file to read again");
+        };
+        match read_file(&path) {
+            // What went wrong is in the log, and the previous config serves on.
+            Ok(source) => {
+                drop(reload::reload(&self.gateway, &source, &*self.environment, cause));
+            }
+            Err(problem) => reload::unreadable(&problem, cause),
+        }
     }
 
     /// Stops accepting, lets what is under way finish for a while, and ends.
@@ -269,25 +334,19 @@ impl Server {
     }
 }
 
+fn config_name(live: &Live) -> String {
+    let shown = |path: &PathBuf| path.display().to_string();
+    live.path.as_ref().map_or_else(|| "the built-in demo".to_owned(), shown)
+}
+
+/// The targets that the config names.
+fn named_targets(live: &Live) -> usize {
+    live.targets.keys().filter(|id| !id.ends_with("/*")).count()
+}
+
 /// `1 route`, `2 routes`.
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Reads a config, checks it whole, and swaps it in if it is good.
-pub(crate) fn reload(
-    gateway: &Gateway,
-    source: &Source,
-    environment: &dyn Environment,
-) -> Result<Reloaded, StartError> {
-    let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = gateway.live.load_full();
-    let path = before.path.clone();
-    let before = Some((&*before, gateway));
-    let (live, warnings) = prepare_for(gateway.private.get(), source, path, environment, before)?;
-    let fingerprint = live.fingerprint.clone();
-    gateway.take(live);
-    Ok(Reloaded { fingerprint, warnings })
 }
 
 /// Reads a config and checks it whole.
@@ -297,24 +356,29 @@ pub(crate) fn prepare(
     environment: &dyn Environment,
     before: Option<(&Live, &Gateway)>,
 ) -> Result<(Live, Vec<Diagnostic>), StartError> {
-    prepare_for(None, source, path, environment, before)
+    prepare_for(Asked::default(), source, path, environment, before)
 }
 
-/// The same for a gateway that may be private.
-fn prepare_for(
-    private: Option<&Private>,
+/// What stands above the config: the command line, and the client of a private gateway.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) private: Option<&'a Private>,
+    pub(crate) overrides: Overrides,
+}
+
+/// The same for a gateway that was asked for something besides its config.
+pub(crate) fn prepare_for(
+    asked: Asked<'_>,
     source: &Source,
     path: Option<PathBuf>,
     environment: &dyn Environment,
     before: Option<(&Live, &Gateway)>,
 ) -> Result<(Live, Vec<Diagnostic>), StartError> {
-    let Loaded { config, diagnostics, .. } = load(source, environment);
+    let loaded = load_with(source, environment, asked.overrides);
+    let Loaded { config, diagnostics, .. } = loaded;
     let Some(mut config) = config else { return Err(StartError::Config(diagnostics)) };
-    if let Some(private) = private {
+    if let Some(private) = asked.private {
         private.apply(&mut config.file);
-    }
-    if config.file.routes.is_empty() && config.file.mcp.servers.is_empty() {
-        return Err(StartError::Nothing);
     }
     let digest = Sha256::digest(source.text().as_bytes());
     let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();

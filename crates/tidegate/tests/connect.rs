@@ -103,35 +103,62 @@ fn what_cannot_be_reached_is_told_with_cause_and_hint_and_the_code_is_1() {
     }
     let absent = row(&run.stdout, "absent").join(" ");
     assert!(absent.contains("log: a server's program cannot be started"), "{absent}");
-    assert!(run.stdout.ends_with("\n1 of 10 can be reached\n"), "{}", run.stdout);
+    assert!(run.stdout.ends_with("\n1 of 10 can be used\n"), "{}", run.stdout);
 }
 
-#[test]
-fn a_provider_that_refuses_its_key_can_be_reached_and_that_is_said() {
+/// A provider that answers one request with a status; gives the request.
+fn answering(status: &'static str) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let address = listener.local_addr().expect("it is bound");
+    let address = listener.local_addr().expect("it is bound").to_string();
     let answering = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("somebody connects");
         let mut head = [0; 4096];
         let length = stream.read(&mut head).expect("a request comes");
-        stream
-            .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
-            .expect("it is read");
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).expect("it is read");
         String::from_utf8_lossy(&head[..length]).into_owned()
     });
+    (address, answering)
+}
+
+#[test]
+fn a_refused_key_and_a_wrong_base_path_fail_the_check() {
+    for (test, status, cause) in [
+        ("key-refused", "401 Unauthorized", "✕ answers; status 401: its key was refused"),
+        ("key-barred", "403 Forbidden", "✕ answers; status 403: its key was refused"),
+        ("no-such-path", "404 Not Found", "✕ answers; status 404: nothing is at this path"),
+    ] {
+        let (address, answering) = answering(status);
+        let config = format!(
+            "providers: {{ far: {{ api: openai, url: 'http://{address}/v1', key: literal-key }},\n\
+             \x20 near: {{ api: fake }} }}\n\
+             routes: {{ fast: {{ tiers: [[far/small], [near/small]] }} }}\n"
+        );
+        let run = connect(test, &config, &[]);
+        assert_eq!(run.code, Some(1), "{}", run.stdout);
+        let far = row(&run.stdout, "far");
+        assert!(far[0].contains(cause), "{far:?}");
+        assert!(far.iter().any(|line| line.trim().starts_with("hint: ")), "{far:?}");
+        assert!(run.stdout.ends_with("\n1 of 2 can be used\n"), "{}", run.stdout);
+        let request = answering.join().expect("it was asked");
+        assert!(request.starts_with("GET /v1/models HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("authorization: Bearer literal-key\r\n"), "{request}");
+        assert!(!run.stdout.contains("literal-key"), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn any_other_status_of_a_provider_is_told_and_is_no_failure() {
+    let (address, answering) = answering("503 Service Unavailable");
     let config = format!(
-        "providers: {{ far: {{ api: openai, url: 'http://{address}/v1', key: literal-key }},\n\
+        "providers: {{ far: {{ api: openai, url: 'http://{address}/v1' }},\n\
          \x20 near: {{ api: fake }} }}\n\
          routes: {{ fast: {{ tiers: [[far/small], [near/small]] }} }}\n"
     );
-    let run = connect("key-refused", &config, &[]);
+    let run = connect("busy", &config, &[]);
     assert_eq!(run.code, Some(0), "{}", run.stdout);
-    let far = row(&run.stdout, "far").join(" ");
-    assert!(far.contains("● answers; status 401: its key was refused"), "{far}");
-    let request = answering.join().expect("it was asked");
-    assert!(request.starts_with("GET /v1/models HTTP/1.1\r\n"), "{request}");
-    assert!(request.contains("authorization: Bearer literal-key\r\n"), "{request}");
-    assert!(!run.stdout.contains("literal-key"), "{}", run.stdout);
+    assert!(row(&run.stdout, "far")[0].contains("● answers; status 503"), "{}", run.stdout);
+    answering.join().expect("it was asked");
 }
 
 #[test]

@@ -28,7 +28,8 @@ use crate::{
     live::Live,
     probe::{self, Heard},
     provider::{Target, any_model},
-    server::{self, StartError},
+    reload::{self, ReloadCause},
+    server::StartError,
 };
 
 /// Long enough to look at something, short enough to be forgotten about safely.
@@ -38,26 +39,32 @@ const TTL: Millis = Millis::minutes(10);
 const SERVER: &str = "mcp:";
 
 /// `POST /api/reload`.
-pub(super) fn reload(gateway: &Gateway, environment: &dyn Environment) -> Answer {
+pub(super) fn read_again(gateway: &Gateway, environment: &dyn Environment) -> Answer {
     let path = gateway.live.load().path.clone();
     let Some(path) = path else {
         return error(StatusCode::CONFLICT, "the built-in demo has no file that could be read");
     };
     let refused = |problems: Vec<String>| {
-        tracing::warn!(by = "api", "the config was not reloaded: it has problems");
         let sha = gateway.live.load().fingerprint.clone();
         let body = json!({ "reloaded": false, "sha": sha, "problems": problems });
         (StatusCode::UNPROCESSABLE_ENTITY, body)
     };
     let source = match read_file(&path) {
         Ok(source) => source,
-        Err(problem) => return refused(vec![problem.to_string()]),
+        Err(problem) => {
+            reload::unreadable(&problem, ReloadCause::Api);
+            return refused(vec![problem.to_string()]);
+        }
     };
-    match server::reload(gateway, &source, environment) {
+    match reload::reload(gateway, &source, environment, ReloadCause::Api) {
         Ok(done) => {
-            tracing::info!(by = "api", sha = done.fingerprint.as_str(), "the config was reloaded");
-            let warnings = rendered(&source, &done.warnings);
-            let body = json!({ "reloaded": true, "sha": done.fingerprint, "warnings": warnings });
+            let body = json!({
+                "reloaded": true,
+                "sha": done.fingerprint,
+                "warnings": rendered(&source, &done.warnings),
+                "changed": done.changed,
+                "needs_restart": done.restart,
+            });
             (StatusCode::OK, body)
         }
         Err(StartError::Config(problems)) => refused(rendered(&source, &problems)),

@@ -13,7 +13,7 @@ use tidegate_config::{file::AdminFile, secret::Environment};
 use super::paths::Access;
 
 /// The token of a config.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AdminToken {
     /// None is configured.
     Absent,

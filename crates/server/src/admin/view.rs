@@ -46,7 +46,7 @@ pub(super) fn snapshot(live: &Live, clock: &Clock) -> Answer {
     shown.insert("config".to_owned(), json!({ "sha": live.fingerprint, "file": file }));
     shown.insert("started_unix_ms".to_owned(), clock.unix_ms_of(Now::ZERO).into());
     shown.insert("sessions".to_owned(), live.core.pin_count().into());
-    shown.insert("routes".to_owned(), status::routes_of(live, now, |_| true).into());
+    shown.insert("routes".to_owned(), status::routes_of(live, clock, now, |_| true).into());
     let mut shown = Value::Object(shown);
     add_wall_times(&mut shown, clock);
     (StatusCode::OK, shown)

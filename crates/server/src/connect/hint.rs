@@ -18,6 +18,24 @@ pub(super) fn of_provider(cause: Cause) -> Trouble {
     Trouble { cause: cause.to_string(), hint: of_url(cause).to_owned() }
 }
 
+/// A provider that answers, but not as one that can be used.
+pub(super) fn of_status(status: u16, has_key: bool) -> Option<Trouble> {
+    let (cause, hint) = match status {
+        401 | 403 if has_key => (
+            "its key was refused",
+            "look at the value of its `key`, and at `auth`, which says how the key is sent",
+        ),
+        401 | 403 => ("it wants a key", "write `key: env:NAME`"),
+        404 => (
+            "nothing is at this path",
+            "look at the path in `url` (with `/v1` for `api: openai`, without for `anthropic`); \
+             `probe: {path: /…}` asks for another one",
+        ),
+        _ => return None,
+    };
+    Some(Trouble { cause: format!("answers; status {status}: {cause}"), hint: hint.to_owned() })
+}
+
 /// A provider that has keys, none of which is there.
 pub(super) fn missing_key(file: &ProviderFile) -> Option<Trouble> {
     let keys: Vec<String> =

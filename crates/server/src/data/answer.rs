@@ -106,6 +106,16 @@ pub(crate) fn failure(
     own(dialect, id, OwnError { attempts: &attempts, ..OwnError::new(kind, message) })
 }
 
+/// The name of the request that a response answers; empty where it has none.
+pub(super) fn id_of(response: &Response<ClientBody>) -> &str {
+    response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
+}
+
+/// Whether a request got as far as being routed: only then its attempts are told.
+pub(super) fn is_routed(response: &Response<ClientBody>) -> bool {
+    response.headers().contains_key(ATTEMPTS)
+}
+
 /// Says who answered, and after how many attempts.
 pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
     if let Ok(id) = HeaderValue::from_str(id) {

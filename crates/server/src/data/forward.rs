@@ -29,7 +29,11 @@ use super::{
     passage::Passage,
     request,
 };
-use crate::{gateway::Worker, live::Live};
+use crate::{
+    gateway::Worker,
+    live::Live,
+    log::{self, Refused},
+};
 
 /// What a provider said, kept in case it is the last word.
 type Said = (StatusCode, HeaderMap, bytes::Bytes);
@@ -63,6 +67,14 @@ pub(crate) async fn forward(
         }
     };
     if !resolved.is_open_to(caller, asked) {
+        let refused = Refused {
+            event: "route_not_allowed",
+            caller: &caller.name,
+            path: &inbound.path,
+            route: resolved.label(),
+            request_id: &inbound.id,
+        };
+        log::refused(&worker.gateway.line_limit, worker.gateway.now(), &refused);
         return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
     }
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();

@@ -164,6 +164,16 @@ impl Journey {
             took,
             detail,
         });
+        tracing::trace!(
+            request_id = self.whose.request_id,
+            route = self.route,
+            target = &*self.tries.last().map(|it| it.target.clone()).unwrap_or_default(),
+            outcome = outcome.kind.word(),
+            status = outcome.status,
+            ms = took.0,
+            detail,
+            "an attempt ended"
+        );
         let plan = &mut self.plan;
         self.worker.with_notes(|notes| plan.report(now, permit, outcome, notes));
     }
@@ -179,7 +189,8 @@ impl Journey {
 
     /// The client has its answer, as far as it goes.
     pub(crate) fn finished(&mut self, status: u16) {
-        self.tell_end(status, None);
+        let is_whole = self.tries.last().is_none_or(|it| it.outcome == OutcomeKind::Success);
+        self.tell_end(status, if is_whole { None } else { Some(End::Broken) });
     }
 
     /// The request is over without an answer of a target's.
@@ -196,7 +207,10 @@ impl Journey {
             return;
         }
         let took = self.worker.gateway.now().since(self.plan.began());
-        self.worker.gateway.metrics.request(&self.route, status, end, took);
+        let failure = self.worker.gateway.metrics.request(&self.route, status, end, took);
+        if let Some(reason) = failure {
+            self.tell_failure(status, reason);
+        }
         let access = Access {
             method: &Method::POST,
             path: &self.whose.path,
@@ -213,6 +227,26 @@ impl Journey {
 
     pub(crate) fn request_id(&self) -> &str {
         &self.whose.request_id
+    }
+
+    /// The line about a request whose client got no whole answer through no fault of its own.
+    fn tell_failure(&self, status: u16, reason: &'static str) {
+        let gateway = &self.worker.gateway;
+        let Some(suppressed) = gateway.line_limit.admit(gateway.now(), &self.route) else { return };
+        let attempt = |it: &Try| {
+            let status = it.status.map(|status| format!("{status} ")).unwrap_or_default();
+            format!("{} {status}{} {}ms", it.target, it.outcome.word(), it.took.0)
+        };
+        let attempts: Vec<String> = self.tries.iter().map(attempt).collect();
+        tracing::warn!(
+            request_id = self.whose.request_id,
+            route = self.route,
+            status,
+            reason,
+            attempts = attempts.join("; "),
+            suppressed = Some(suppressed).filter(|count| *count > 0),
+            "a client got no whole answer"
+        );
     }
 
     /// The moment by which the whole request must be over.

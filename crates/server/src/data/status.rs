@@ -51,7 +51,7 @@ pub(crate) fn get(
     let shape = Shape::of(headers);
     let found = match path {
         "/v1/health" => health(live, clock, now, caller),
-        "/v1/routes" => routes(live, caller, now),
+        "/v1/routes" => routes(live, caller, clock, now),
         "/v1/models" => models(live, caller, shape),
         _ => {
             let id = path.strip_prefix(MODELS)?;
@@ -86,7 +86,8 @@ pub(crate) fn ready(live: &Live, now: Now) -> Answer {
 fn health(live: &Live, clock: &Clock, now: Now, caller: &Caller) -> Value {
     let snapshot = live.core.snapshot(now);
     let seen = shown(&snapshot).filter(|it| is_seen(live, caller, &it.id));
-    let backends: Map<String, Value> = seen.map(|it| (it.id.clone(), backend(it, clock))).collect();
+    let backends: Map<String, Value> =
+        seen.map(|it| (it.id.clone(), backend(live, it, clock))).collect();
     let status = overall(live, &snapshot, now, caller);
     json!({ "status": status, "backends": backends })
 }
@@ -117,7 +118,7 @@ fn is_seen(live: &Live, caller: &Caller, backend: &str) -> bool {
     caller.may_use(backend) || routes.any(|(name, route)| caller.may_use(name) && has_target(route))
 }
 
-fn explained(live: &Live, route: &str, now: Now) -> Option<Explanation> {
+pub(crate) fn explained(live: &Live, route: &str, now: Now) -> Option<Explanation> {
     let route = live.core.route(route)?;
     Some(live.core.explain(route, now, &Ask::default(), 0))
 }
@@ -130,9 +131,73 @@ fn shown(snapshot: &Snapshot) -> impl Iterator<Item = &BackendSnapshot> {
     snapshot.backends.iter().filter(|it| !it.id.ends_with("/*"))
 }
 
-fn backend(it: &BackendSnapshot, clock: &Clock) -> Value {
+/// Whether a backend is in use, beside its health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InUse {
+    /// As its health allows.
+    Active,
+    /// Its provider has no usable key: it is skipped.
+    Unconfigured,
+    /// An operator drains it: it is skipped.
+    Drained,
+    /// An operator holds its breaker open.
+    Held,
+}
+
+impl InUse {
+    pub(crate) const ALL: [Self; 4] = [Self::Active, Self::Unconfigured, Self::Drained, Self::Held];
+
+    pub(crate) fn of(live: &Live, it: &BackendSnapshot) -> Self {
+        let provider = it.id.split_once('/').map_or("", |(provider, _)| provider);
+        if live.unconfigured.contains(provider) {
+            Self::Unconfigured
+        } else if it.switched_off.is_some() {
+            Self::Drained
+        } else if it.reason == Some(Reason::Held) {
+            Self::Held
+        } else {
+            Self::Active
+        }
+    }
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Unconfigured => "unconfigured",
+            Self::Drained => "drained",
+            Self::Held => "held",
+        }
+    }
+
+    const fn why(self) -> Option<&'static str> {
+        match self {
+            Self::Active => None,
+            Self::Unconfigured => Some("no key of its provider can be resolved"),
+            Self::Drained => Some("an operator switched it off"),
+            Self::Held => Some("an operator holds its breaker open"),
+        }
+    }
+}
+
+/// Why a backend is not in use, and until when, as fields of its own.
+fn in_use(live: &Live, it: &BackendSnapshot, clock: &Clock) -> [(&'static str, Value); 3] {
+    let in_use = InUse::of(live, it);
+    let until = match in_use {
+        InUse::Active | InUse::Unconfigured => None,
+        InUse::Drained => it.switched_off.map(|it| it.until),
+        InUse::Held => it.deadline,
+    };
+    let until = until.filter(|until| *until != Now::NEVER);
+    [
+        ("standing", in_use.word().into()),
+        ("standing_reason", in_use.why().into()),
+        ("standing_until_unix", until.map(|at| clock.unix_ms_of(at).div_ceil(1000)).into()),
+    ]
+}
+
+fn backend(live: &Live, it: &BackendSnapshot, clock: &Clock) -> Value {
     let deadline = it.deadline.filter(|deadline| *deadline != Now::NEVER);
-    json!({
+    let mut backend = json!({
         "state": it.state.word(),
         "healthy": it.healthy,
         "consecutive_failures": it.consecutive_failures,
@@ -141,7 +206,11 @@ fn backend(it: &BackendSnapshot, clock: &Clock) -> Value {
         // Rounded up: at the second that is told, it is over.
         "unhealthy_until_unix": deadline.map(|at| clock.unix_ms_of(at).div_ceil(1000)),
         "reason": it.reason.map(reason_word),
-    })
+    });
+    for (key, value) in in_use(live, it, clock) {
+        backend[key] = value;
+    }
+    backend
 }
 
 fn error_words(error: &LastError) -> String {
@@ -159,42 +228,54 @@ const fn reason_word(reason: Reason) -> &'static str {
 }
 
 /// `GET /v1/routes`: what each name resolves to at this moment.
-fn routes(live: &Live, caller: &Caller, now: Now) -> Value {
-    json!({ "routes": routes_of(live, now, |name| caller.may_use(name)) })
+fn routes(live: &Live, caller: &Caller, clock: &Clock, now: Now) -> Value {
+    json!({ "routes": routes_of(live, clock, now, |name| caller.may_use(name)) })
 }
 
 /// The routes that `may_see` lets through.
-pub(crate) fn routes_of(live: &Live, now: Now, may_see: impl Fn(&str) -> bool) -> Vec<Value> {
+pub(crate) fn routes_of(
+    live: &Live,
+    clock: &Clock,
+    now: Now,
+    may_see: impl Fn(&str) -> bool,
+) -> Vec<Value> {
     let snapshot = live.core.snapshot(now);
     let health: BTreeMap<&str, &BackendSnapshot> =
         snapshot.backends.iter().map(|it| (it.id.as_str(), it)).collect();
     let routes = live.file.routes.iter().filter(|(name, _)| may_see(name));
-    routes.map(|(name, file)| route(live, now, (name, file), &health)).collect()
+    routes.map(|(name, file)| route(live, (clock, now), (name, file), &health)).collect()
+}
+
+/// The targets that the next request of a route may be sent to first.
+pub(crate) fn first_choices(explained: &Explanation) -> Vec<&str> {
+    let is_chosen = |verdict: &Verdict| matches!(verdict, Verdict::Chosen { .. });
+    let candidates = &explained.candidates;
+    let tier = candidates.iter().find(|it| is_chosen(&it.verdict)).map(|it| it.tier);
+    let may_be_next = |verdict: &Verdict| !matches!(verdict, Verdict::Skipped(_));
+    let next = candidates.iter().filter(|it| Some(it.tier) == tier && may_be_next(&it.verdict));
+    next.map(|it| &*it.backend).collect()
 }
 
 fn route(
     live: &Live,
-    now: Now,
+    (clock, now): (&Clock, Now),
     (name, file): (&String, &RouteFile),
     health: &BTreeMap<&str, &BackendSnapshot>,
 ) -> Value {
     let explained = explained(live, name, now);
-    let candidates = explained.as_ref().map(|it| it.candidates.as_slice()).unwrap_or_default();
-    let is_chosen = |verdict: &Verdict| matches!(verdict, Verdict::Chosen { .. });
-    let tier = candidates.iter().find(|it| is_chosen(&it.verdict)).map(|it| it.tier);
-    let may_be_next = |verdict: &Verdict| !matches!(verdict, Verdict::Skipped(_));
-    let next: Vec<&str> = candidates
-        .iter()
-        .filter(|it| Some(it.tier) == tier && may_be_next(&it.verdict))
-        .map(|it| &*it.backend)
-        .collect();
+    let next = explained.as_ref().map(first_choices).unwrap_or_default();
     let target = |id: &String| {
         let known = health.get(id.as_str());
-        json!({
+        let mut target = json!({
             "target": id,
             "state": known.map(|it| it.state.word()),
             "healthy": known.map(|it| it.healthy),
-        })
+            "reason": known.and_then(|it| it.reason).map(reason_word),
+        });
+        for (key, value) in known.into_iter().flat_map(|it| in_use(live, it, clock)) {
+            target[key] = value;
+        }
+        target
     };
     let tiers: Vec<Vec<Value>> =
         file.tiers.iter().map(|tier| tier.iter().map(target).collect()).collect();

@@ -74,10 +74,31 @@ fn a_path_is_told_by_its_class_and_never_its_query() {
 }
 
 #[test]
-fn without_the_setting_there_is_no_access_line() {
+fn without_the_setting_requests_are_told_at_debug_only() {
     let file = LogFile::default();
-    let lines = lines(LogFormat::Text, LogLevel::Trace, || access(&file, &access_line("/mcp")));
-    assert_eq!(lines, Vec::<String>::new());
+    let told = |level| lines(LogFormat::Text, level, || access(&file, &access_line("/mcp"))).len();
+    assert_eq!((told(LogLevel::Info), told(LogLevel::Debug)), (0, 1));
+}
+
+#[test]
+fn a_refusal_is_told_with_its_kind_and_a_flood_of_them_is_counted() {
+    let refusal = Refused {
+        event: "unknown_key",
+        caller: "",
+        path: "/v1/models/x",
+        route: "",
+        request_id: "req_1",
+    };
+    let limit = LineLimit::default();
+    let told = lines(LogFormat::Text, LogLevel::Info, || {
+        (0..100).for_each(|at| refused(&limit, Now(at), &refusal));
+        refused(&limit, Now(10_000), &refusal);
+    });
+    let first = " warning: a request was refused  event=unknown_key path=/v1/models/{id} \
+                 request_id=req_1\n";
+    assert_eq!(told[0].get(8..), Some(first));
+    assert_eq!(told.len(), 6);
+    assert!(told[5].ends_with(" suppressed=95\n"), "{told:?}");
 }
 
 #[test]

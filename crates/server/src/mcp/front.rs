@@ -287,7 +287,11 @@ impl Visitor<'_> {
                 "send `initialize` first, then its `mcp-session-id` with every request",
             ));
         };
-        let client = self.hub.client(id).filter(|it| it.caller().name == self.caller.name);
+        let client = self.hub.client(id);
+        if client.as_ref().is_some_and(|it| it.caller().name != self.caller.name) {
+            self.hub.tell_foreign_session(&self.caller.name);
+        }
+        let client = client.filter(|it| it.caller().name == self.caller.name);
         let client = client.filter(|it| !it.is_over()).ok_or_else(unknown_session)?;
         if let Some(version) = &self.version
             && Version::parse(version).is_none()

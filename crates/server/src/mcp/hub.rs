@@ -47,6 +47,7 @@ use super::{
 use crate::{
     caller::Caller,
     live::Live,
+    log::{self, Refused},
     task::{self, Owned},
 };
 
@@ -180,6 +181,19 @@ impl Hub {
     /// The session of this id.
     pub(crate) fn client(&self, id: &str) -> Option<Rc<Client>> {
         self.clients.borrow().get(id).map(Rc::clone)
+    }
+
+    /// Logs that a caller sent the id of another caller's session.
+    pub(crate) fn tell_foreign_session(&self, caller: &str) {
+        let gateway = &self.ground.worker.gateway;
+        let refused = Refused {
+            event: "foreign_session",
+            caller,
+            path: crate::mcp::PATH,
+            route: "",
+            request_id: "",
+        };
+        log::refused(&gateway.line_limit, gateway.now(), &refused);
     }
 
     /// Opens a session and answers.

@@ -8,7 +8,7 @@ use prometheus::{IntGaugeVec, Opts, Registry};
 use tidegate_core::{breaker::State, time::Now};
 
 use super::families::registered;
-use crate::live::Live;
+use crate::{data::status::InUse, live::Live};
 
 const STATES: [State; 3] = [State::Closed, State::HalfOpen, State::Open];
 
@@ -36,6 +36,18 @@ pub(super) fn gauges(live: &Live, now: Now) -> Vec<MetricFamily> {
     }
     for backend in &snapshot.backends {
         inflight.with_label_values(&[backend.id.as_str()]).set(i64::from(backend.in_flight));
+    }
+    let standing = gauge(
+        "backend_standing",
+        "Whether a target or server is in use: 1 for what it is, else 0.",
+        &["backend", "standing"],
+    );
+    for backend in &snapshot.backends {
+        let current = InUse::of(live, backend);
+        for known in InUse::ALL {
+            let series = standing.with_label_values(&[backend.id.as_str(), known.word()]);
+            series.set(i64::from(known == current));
+        }
     }
     let sessions = gauge("sessions", "Sessions that have a pin.", &["route"]);
     for (route, count) in live.core.pin_counts(now) {

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | is sound, warnings or not | 0 |
 //! | is YAML and has an error | 1 |
-//! | is sound, and with `--connect` something it names cannot be reached | 1 |
+//! | is sound, and with `--connect` something it names cannot be reached, refuses its key or is not at its url | 1 |
 //! | cannot be read: missing, a directory, not UTF-8, not YAML | 3 |
 
 mod connect;
@@ -25,7 +25,7 @@ use tidegate_config::source::{Source, read_file};
 
 use self::report::Report;
 use crate::exit::Exit;
-use crate::find;
+use crate::find::{self, NotFound};
 use crate::printer::Printer;
 
 const EXAMPLES: &str = "\
@@ -40,11 +40,12 @@ Next: `tidegate help config`";
 /// Is this config sound?
 ///
 /// Offline, unless `--connect` is given. Exit code 0: sound, warnings or not; 1: it has errors, or
-/// something cannot be reached; 3: it cannot be read.
+/// something cannot be reached or used; 3: it cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
-    /// The config file; none: tidegate.yaml here, else in the user's config folder
+    /// The config file; none: TIDEGATE_CONFIG, else tidegate.yaml here, else in the user's config
+    /// folder
     #[arg(value_name = "FILE", conflicts_with = "config")]
     file: Option<PathBuf>,
     /// The config file, as other verbs take it
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &CheckArgs, printer: &Printer) -> Exit {
     let named = args.file.as_deref().or(args.config.as_deref());
     let path = match find::config_file(named) {
         Ok(path) => path,
-        Err(places) => return no_file(args, &places, printer),
+        Err(missing) => return no_file(args, &missing, printer),
     };
     printer.detail(&format!("reading {}", path.display()));
     match read_file(&path) {
@@ -112,9 +113,8 @@ fn unreadable(args: &CheckArgs, source: &Source, report: &Report, printer: &Prin
     Exit::Unreadable
 }
 
-fn no_file(args: &CheckArgs, places: &[PathBuf], printer: &Printer) -> Exit {
-    let shown: Vec<_> = places.iter().map(|path| format!("`{}`", path.display())).collect();
-    let message = format!("no config file: there is no {}", shown.join(" and no "));
+fn no_file(args: &CheckArgs, missing: &NotFound, printer: &Printer) -> Exit {
+    let message = missing.message();
     if args.json {
         let source = Source::new("tidegate.yaml", "");
         let problem = Diagnostic::error(&tidegate_config::codes::UNREADABLE, message);
@@ -122,7 +122,12 @@ fn no_file(args: &CheckArgs, places: &[PathBuf], printer: &Printer) -> Exit {
         printer.result(&format!("{:#}", report.json(&source)));
     } else {
         printer.error(&message);
-        printer.hint("`tidegate check FILE` checks another file; `tidegate help config` shows one");
+        match &missing.look_alike {
+            Some(path) => printer.hint(&format!("`tidegate check {}` checks it", path.display())),
+            None => printer.hint(
+                "`tidegate check FILE` checks another file; `tidegate help config` shows one",
+            ),
+        }
     }
     Exit::Unreadable
 }

@@ -92,7 +92,6 @@ pub(crate) fn run(args: &McpArgs, printer: &Printer) -> Exit {
 struct Own {
     server: Server,
     private: Private,
-    path: Option<PathBuf>,
 }
 
 fn own(args: &McpArgs, key: Option<&str>, found: &Found, printer: &Printer) -> Result<Own, Exit> {
@@ -103,7 +102,7 @@ fn own(args: &McpArgs, key: Option<&str>, found: &Found, printer: &Printer) -> R
     })?;
     let start = Start {
         source: source.clone(),
-        path: path.clone(),
+        path,
         environment: Arc::new(ProcessEnvironment),
         // One client has one thread's worth of traffic.
         threads: 1,
@@ -114,7 +113,7 @@ fn own(args: &McpArgs, key: Option<&str>, found: &Found, printer: &Printer) -> R
     if server.log().is_err() {
         printer.detail("the log was set up already");
     }
-    Ok(Own { server, private, path })
+    Ok(Own { server, private })
 }
 
 impl Own {
@@ -122,8 +121,7 @@ impl Own {
         let url = format!("http://{}/mcp", self.server.address());
         let exit = match start(&url, Some(self.private.key()), printer) {
             Ok(bridge) => {
-                let path = self.path.as_deref();
-                serve::follow(&self.server, signals, path, printer, || !bridge.is_over());
+                serve::follow(&self.server, signals, || !bridge.is_over());
                 end(bridge, printer)
             }
             Err(exit) => exit,

@@ -2,11 +2,12 @@
 //!
 //! | signal or event | what happens |
 //! |---|---|
-//! | SIGHUP, or the file changed | the config is read again; a bad one is refused, with the reason |
+//! | SIGHUP, or the config or a file with a secret changed | the config is read again; a bad one is refused, and the log says why |
 //! | SIGTERM, SIGINT | no new connections; what is under way finishes; then the end |
 //! | a second one of those | the end at once |
 //!
-//! Without a config file, and with `--demo`, it serves the built-in demo.
+//! With `--demo`, and where no config file is found and nothing says that one was meant, it serves
+//! the built-in demo.
 
 mod watch;
 
@@ -17,16 +18,19 @@ use std::time::Duration;
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tidegate_config::Overrides;
+use tidegate_config::address::Address;
 use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
 use tidegate_server::demo;
+use tidegate_server::reload::ReloadCause;
 use tidegate_server::server::{Server, Start, StartError};
 
-use self::watch::FileWatch;
+use self::watch::FileWatches;
 use crate::exit::{self, Exit};
-use crate::find;
+use crate::find::{self, NotFound};
 use crate::printer::Printer;
 
 const EXAMPLES: &str = "\
@@ -34,22 +38,31 @@ Examples:
   tidegate serve                     ./tidegate.yaml, else the built-in demo
   tidegate serve -c prod.yaml
   tidegate serve --demo              three providers inside the process, with an outage
+  tidegate serve --listen :9000      on another port
 
 Next: `tidegate check` first; `curl http://127.0.0.1:8700/v1/health` then";
 
 /// Serve until told to stop
 ///
-/// SIGHUP or a change of the file reads the config again; SIGTERM and Ctrl-C drain and end.
+/// SIGHUP or a change of the config file, or of a file with a secret, reads the config again;
+/// SIGTERM and Ctrl-C drain and end.
 /// Exit code 5: it cannot start, and starting it again would not help.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// The config file; none: tidegate.yaml here, else in the user's config folder, else the demo
+    /// The config file; none: TIDEGATE_CONFIG, else tidegate.yaml here, else in the user's config
+    /// folder, else the demo
     #[arg(short, long, value_name = "FILE", conflicts_with = "demo")]
     config: Option<PathBuf>,
     /// Serve the built-in demo: no keys, no network
     #[arg(long)]
     demo: bool,
+    /// Where to listen, in place of the config's `listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
+    listen: Option<Address>,
+    /// Where the admin listener listens, in place of the config's `admin.listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
+    admin_listen: Option<Address>,
     /// Threads of the data plane; none: one per core
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
@@ -78,39 +91,47 @@ pub(crate) fn run(args: &ServeArgs, printer: &Printer) -> Exit {
         environment: Arc::new(ProcessEnvironment),
         threads: args.threads,
     };
-    let server = match Server::start(start) {
+    let overrides = Overrides { listen: args.listen, admin_listen: args.admin_listen };
+    let server = match Server::start_at(start, overrides) {
         Ok(server) => server,
         Err(error) => return cannot_start(&source, &error, printer),
     };
     if server.log().is_err() {
         printer.detail("the log was set up already");
     }
-    printer.note(server.banner(printer.is_ascii()).trim_end());
-    follow(&server, &mut signals, path.as_deref(), printer, || true);
-    printer.note("stopping: what is under way is finished first");
+    greet(&server, &source, printer);
+    follow(&server, &mut signals, || true);
+    server.tell_end();
     exit::end_when_asked_again();
     server.stop();
     Exit::Done
 }
 
-/// Follows signals and the file until told to stop, or as long as `goes_on` says.
-pub(super) fn follow(
-    server: &Server,
-    signals: &mut Signals,
-    path: Option<&Path>,
-    printer: &Printer,
-    goes_on: impl Fn() -> bool,
-) {
-    let mut file = path.map(|path| FileWatch::new(path, server.debounce()));
+/// Says what is served, where, and what `tidegate check` would say about the config.
+fn greet(server: &Server, source: &Source, printer: &Printer) {
+    if server.logs_json() {
+        return server.announce(source);
+    }
+    if !server.warnings().is_empty() {
+        printer.note(&render_all(source, server.warnings(), look(printer)));
+    }
+    printer.note(server.banner(printer.is_ascii()).trim_end());
+}
+
+/// Follows signals and files until told to stop, or as long as `goes_on` says.
+pub(super) fn follow(server: &Server, signals: &mut Signals, goes_on: impl Fn() -> bool) {
+    let mut files = FileWatches::new(server);
     while goes_on() {
         for signal in signals.pending() {
             match signal {
-                SIGHUP => reload(server, path, printer),
+                SIGHUP => server.read_again(ReloadCause::Signal),
                 _ => return,
             }
+            files.follow(server);
         }
-        if file.as_mut().is_some_and(|file| file.has_changed(STEP)) {
-            reload(server, path, printer);
+        if files.have_changed(STEP) {
+            server.read_again(ReloadCause::File);
+            files.follow(server);
         }
         pause();
     }
@@ -128,27 +149,6 @@ fn pause() {
     std::thread::sleep(STEP);
 }
 
-fn reload(server: &Server, path: Option<&Path>, printer: &Printer) {
-    let Some(path) = path else {
-        return printer.note("the demo has no config file to read again");
-    };
-    let source = match read_file(path) {
-        Ok(source) => source,
-        Err(problem) => {
-            let nothing = Source::new(path.display().to_string(), "");
-            printer.talk(&render_all(&nothing, &[problem.diagnostic()], look(printer)));
-            return printer.note("the config stays as it was");
-        }
-    };
-    match server.reload(&source) {
-        Ok(done) => printer.note(&format!("config read again (sha {})", done.fingerprint)),
-        Err(error) => {
-            explain(&source, &error, printer);
-            printer.note("the config stays as it was");
-        }
-    }
-}
-
 /// A config, and the file it comes from.
 type Found = (Source, Option<PathBuf>);
 
@@ -156,9 +156,12 @@ fn the_demo() -> Found {
     (Source::new("the built-in demo", demo::CONFIG), None)
 }
 
-/// The config to serve; the demo where there is none.
+/// The config to serve; the demo where there is none and none seems to be meant.
 pub(super) fn config(named: Option<&Path>, printer: &Printer) -> Result<Found, Exit> {
-    let Ok(path) = find::config_file(named) else { return Ok(the_demo()) };
+    let path = match find::config_file(named) {
+        Ok(path) => path,
+        Err(missing) => return instead_of(&missing, printer),
+    };
     match read_file(&path) {
         Ok(source) => Ok((source, Some(path))),
         Err(problem) => {
@@ -167,6 +170,20 @@ pub(super) fn config(named: Option<&Path>, printer: &Printer) -> Result<Found, E
             Err(Exit::Unreadable)
         }
     }
+}
+
+/// Without a config file the demo is served, and that is said; but not where a file of nearly the
+/// right name shows that a config was meant.
+fn instead_of(missing: &NotFound, printer: &Printer) -> Result<Found, Exit> {
+    let Some(path) = &missing.look_alike else {
+        printer.note(&format!("warning: {}", missing.message()));
+        printer.note("warning: serving the built-in demo, whose answers are made up\n");
+        return Ok(the_demo());
+    };
+    printer.error(&missing.message());
+    let path = path.display();
+    printer.hint(&format!("`tidegate serve -c {path}` serves it; `--demo` serves the demo"));
+    Err(Exit::Unreadable)
 }
 
 /// Says why a gateway does not start.
@@ -182,7 +199,10 @@ pub(super) fn cannot_start(source: &Source, error: &StartError, printer: &Printe
             }
         }
         StartError::Listen { .. } => {
-            printer.hint("another process may listen there; `listen` in the config says where");
+            printer.hint(
+                "another process may listen there; `--listen` and `--admin-listen`, or `listen` in \
+                 the config, say where",
+            );
             Exit::CannotStart
         }
         _ => Exit::CannotStart,

@@ -47,6 +47,9 @@ fn every_backend_is_there_before_anything_was_heard_of_it() {
         "last_check_unix": null,
         "unhealthy_until_unix": null,
         "reason": null,
+        "standing": "active",
+        "standing_reason": null,
+        "standing_until_unix": null,
     });
     assert_eq!(backends["two/spare"], unknown);
 }
@@ -110,7 +113,8 @@ fn readiness_is_about_the_config_and_not_about_health() {
 fn a_route_tells_where_it_leads_now() {
     let live = bed();
     let caller = caller(&live, "canary-caller-all");
-    let first = |live: &Live| routes(live, &caller, Now(2000))["routes"][0].clone();
+    let first =
+        |live: &Live| routes(live, &caller, &Clock::start(), Now(2000))["routes"][0].clone();
     let before = first(&live);
     assert_eq!(before["name"], "fast");
     assert_eq!(before["resolves_to"], json!(["one/small"]));
@@ -137,7 +141,7 @@ fn models_are_the_routes_and_targets_that_a_caller_may_use() {
     assert_eq!(ids(&live, &few), ["fast"]);
     assert!(model(&live, &few, Shape::Openai, "slow").is_none());
     assert!(model(&live, &few, Shape::Openai, "gpt-4o-mini").is_some());
-    let seen = routes(&live, &few, Now(0));
+    let seen = routes(&live, &few, &Clock::start(), Now(0));
     assert_eq!(seen["routes"].as_array().map(Vec::len), Some(1));
 }
 
@@ -222,4 +226,37 @@ fn s1_no_secret_and_no_address_is_in_any_answer() {
         assert!(!text.contains("canary") && !text.contains("127.0.0.1"), "{text}");
     }
     assert!(get(&live, &clock, "/v1/other", &HeaderMap::new(), &all).is_none());
+}
+
+#[test]
+fn what_is_not_in_use_says_why_and_until_when() {
+    let live = test_bed::live(
+        "providers:\n  a: {api: openai, key: env:UNSET}\n  b: {api: fake}\n  c: {api: fake}\n\
+         \x20 d: {api: fake}\nroutes: {r: {tiers: [[a/m, b/m, c/m, d/m]]}}\n",
+    );
+    let (clock, now, until) = (Clock::start(), Now(1000), Now(61_000));
+    let mut notes = Notes::default();
+    assert!(live.core.switch_off(now, "b/m", Some(until), &mut notes));
+    assert!(live.core.hold(now, "c/m", until, &mut notes));
+    let seconds = clock.unix_ms_of(until).div_ceil(1000);
+    let health = health(&live, &clock, Now(2000), &Caller::own());
+    let caller = Caller::own();
+    let routes = routes(&live, &caller, &clock, Now(2000));
+    for (at, (id, standing, ends)) in [
+        ("a/m", "unconfigured", json!(null)),
+        ("b/m", "drained", json!(seconds)),
+        ("c/m", "held", json!(seconds)),
+        ("d/m", "active", json!(null)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for told in [&health["backends"][id], &routes["routes"][0]["tiers"][0][at]] {
+            assert_eq!(told["standing"], standing, "{told}");
+            assert_eq!(told["standing_until_unix"], ends, "{told}");
+            assert_eq!(told["standing_reason"].is_string(), standing != "active", "{told}");
+        }
+    }
+    assert_eq!(health["backends"]["c/m"]["reason"], "held");
+    assert_eq!(routes["routes"][0]["resolves_to"], json!(["d/m"]));
 }

@@ -1,10 +1,10 @@
-//! `tidegate check --connect`: can everything that the config names be reached?
+//! `tidegate check --connect`: can everything that the config names be reached and used?
 //!
 //! The findings of the offline check come first, then a row per provider and MCP server, then what
 //! is not offered under its name. The asking is [`tidegate_server::connect`]'s.
 //!
 //! Rules kept here:
-//! - Under everything that cannot be reached stand the words of a log about it, and a hint.
+//! - Under everything that cannot be used stand the words of a log about it, and a hint.
 
 use std::sync::Arc;
 
@@ -51,14 +51,14 @@ pub(super) fn run(is_json: bool, source: &Source, report: &Report, printer: &Pri
     } else {
         printer.result(&format!("\n{}", text(&connected, printer.width(), printer.is_ascii())));
     }
-    let (reached, all) = connected.counts();
-    if reached == all { Exit::Done } else { Exit::No }
+    let (usable, all) = connected.counts();
+    if usable == all { Exit::Done } else { Exit::No }
 }
 
-/// One row: a name, whether it can be reached, and words about it.
+/// One row: a name, whether it can be used, and words about it.
 struct Row<'a> {
     name: &'a str,
-    is_reached: bool,
+    is_usable: bool,
     words: String,
     /// Lines below the row.
     below: Vec<String>,
@@ -67,18 +67,19 @@ struct Row<'a> {
 /// The whole table, and what follows it.
 fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
     let between = if is_ascii { ", " } else { " · " };
-    let providers = connected.providers.iter().map(|it| match &it.answer {
-        Ok(status) => {
-            let words = format!("{}{between}{}ms", answered(*status, it.has_key), it.took.0);
-            Row { name: &it.name, is_reached: true, words, below: Vec::new() }
+    let providers = connected.providers.iter().map(|it| match (it.refusal(), &it.answer) {
+        (None, Ok(status)) => {
+            let words = format!("{}{between}{}ms", answered(*status), it.took.0);
+            Row { name: &it.name, is_usable: true, words, below: Vec::new() }
         }
-        Err(trouble) => failed(&it.name, trouble, &[]),
+        (Some(trouble), _) => failed(&it.name, &trouble, &[]),
+        (None, Err(trouble)) => failed(&it.name, trouble, &[]),
     });
     let servers = connected.servers.iter().map(|it| match &it.answer {
         Ok(offer) => {
             let took = format!("{}ms", it.took.0);
             let words = [counts(offer), took, identity(offer)].join(between);
-            Row { name: &it.name, is_reached: true, words, below: Vec::new() }
+            Row { name: &it.name, is_usable: true, words, below: Vec::new() }
         }
         Err(trouble) => failed(&it.name, trouble, &it.remarks),
     });
@@ -93,11 +94,11 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
         }
     }
     out.push_str(&names(connected, width));
-    let (reached, all) = connected.counts();
+    let (usable, all) = connected.counts();
     let end = match all {
         0 => "nothing to connect to\n".to_owned(),
-        _ if reached == all => "everything can be reached\n".to_owned(),
-        _ => format!("{reached} of {all} can be reached\n"),
+        _ if usable == all => "everything can be reached\n".to_owned(),
+        _ => format!("{usable} of {all} can be used\n"),
     };
     out + &end
 }
@@ -105,11 +106,11 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
 fn failed<'a>(name: &'a str, trouble: &Trouble, remarks: &[String]) -> Row<'a> {
     let mut below: Vec<String> = remarks.iter().map(|remark| format!("log: {remark}")).collect();
     below.push(format!("hint: {}", trouble.hint));
-    Row { name, is_reached: false, words: trouble.cause.clone(), below }
+    Row { name, is_usable: false, words: trouble.cause.clone(), below }
 }
 
 fn line(row: &Row<'_>, column: usize, width: usize, is_ascii: bool) -> String {
-    let (glyph, colour) = match (row.is_reached, is_ascii) {
+    let (glyph, colour) = match (row.is_usable, is_ascii) {
         (true, false) => ("●", AnsiColor::Green),
         (true, true) => ("*", AnsiColor::Green),
         (false, false) => ("✕", AnsiColor::Red),
@@ -135,10 +136,8 @@ fn filled(words: &str, indent: usize, width: usize) -> String {
     fill(&words, room, 0).lines().map(|line| format!("{margin}{line}\n")).collect()
 }
 
-fn answered(status: u16, has_key: bool) -> String {
+fn answered(status: u16) -> String {
     match status {
-        401 | 403 if has_key => format!("answers; status {status}: its key was refused"),
-        401 | 403 => format!("answers; status {status}: it wants a key"),
         200..=299 => "answers".to_owned(),
         _ => format!("answers; status {status}"),
     }
@@ -182,16 +181,19 @@ fn names(connected: &Connected, width: usize) -> String {
 
 /// The part of the one document of `--json`.
 fn document_of(connected: &Connected) -> Value {
-    let (reached, all) = connected.counts();
+    let (usable, all) = connected.counts();
+    let reached = connected.providers.iter().filter(|it| it.answer.is_ok()).count()
+        + connected.servers.iter().filter(|it| it.answer.is_ok()).count();
     let providers = connected.providers.iter().map(|it| {
-        let trouble = it.answer.as_ref().err();
+        let trouble = it.refusal();
         json!({
             "name": it.name,
             "reached": it.answer.is_ok(),
+            "usable": trouble.is_none(),
             "status": it.answer.as_ref().ok(),
             "has_key": it.has_key,
-            "cause": trouble.map(|it| &it.cause),
-            "hint": trouble.map(|it| &it.hint),
+            "cause": trouble.as_ref().map(|it| &it.cause),
+            "hint": trouble.as_ref().map(|it| &it.hint),
             "took_ms": it.took.0,
         })
     });
@@ -200,6 +202,7 @@ fn document_of(connected: &Connected) -> Value {
         json!({
             "name": it.name,
             "reached": it.answer.is_ok(),
+            "usable": it.answer.is_ok(),
             "tools": offer.map(|it| it.tools),
             "resources": offer.map(|it| it.resources),
             "templates": offer.map(|it| it.templates),
@@ -227,6 +230,7 @@ fn document_of(connected: &Connected) -> Value {
     let hidden = hidden.map(|it| json!({"kind": it.kind, "name": it.name, "server": it.server}));
     json!({
         "reached": reached,
+        "usable": usable,
         "all": all,
         "providers": Value::from_iter(providers),
         "servers": Value::from_iter(servers),

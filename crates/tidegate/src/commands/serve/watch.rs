@@ -1,4 +1,4 @@
-//! Whether a file has changed, by looking now and then.
+//! Whether the files of a config have changed, by looking now and then.
 //!
 //! Looking at what the path leads to finds every way a file is changed: written in place, replaced
 //! by a rename, or moved by a symlink as in a mounted secret. A change counts once the file has
@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use tidegate_server::server::Server;
+
 /// What is seen of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sight {
@@ -15,9 +17,36 @@ struct Sight {
     length: u64,
 }
 
+/// The config file and the files with its secrets, under watch.
+#[derive(Debug)]
+pub(crate) struct FileWatches(Vec<FileWatch>);
+
+impl FileWatches {
+    pub(crate) fn new(server: &Server) -> Self {
+        let watch = |path: &PathBuf| FileWatch::new(path, server.debounce());
+        Self(server.watched_files().iter().map(watch).collect())
+    }
+
+    /// Watches what the config names by now; what was watched before goes on as it was.
+    pub(crate) fn follow(&mut self, server: &Server) {
+        let mut before = std::mem::take(&mut self.0);
+        for path in server.watched_files() {
+            let known = before.iter().position(|watch| watch.path == path);
+            let watch = known.map(|at| before.swap_remove(at));
+            self.0.push(watch.unwrap_or_else(|| FileWatch::new(&path, server.debounce())));
+        }
+    }
+
+    /// Whether one of them has changed and settled.
+    pub(crate) fn have_changed(&mut self, since_last: Duration) -> bool {
+        // Every one is asked, so that two which change together cause one reload.
+        self.0.iter_mut().filter_map(|it| it.has_changed(since_last).then_some(())).count() > 0
+    }
+}
+
 /// A file under watch.
 #[derive(Debug)]
-pub(crate) struct FileWatch {
+struct FileWatch {
     path: PathBuf,
     debounce: Duration,
     known: Option<Sight>,
@@ -26,13 +55,13 @@ pub(crate) struct FileWatch {
 }
 
 impl FileWatch {
-    pub(crate) fn new(path: &Path, debounce: Duration) -> Self {
+    fn new(path: &Path, debounce: Duration) -> Self {
         let known = sight(path);
         Self { path: path.to_owned(), debounce, known, seen: known, same_for: Duration::ZERO }
     }
 
     /// Whether it has changed and settled; `since_last` is the time since it was last asked.
-    pub(crate) fn has_changed(&mut self, since_last: Duration) -> bool {
+    fn has_changed(&mut self, since_last: Duration) -> bool {
         self.look(sight(&self.path), since_last)
     }
 

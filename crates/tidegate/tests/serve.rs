@@ -1,0 +1,289 @@
+//! `tidegate serve` as an operator meets it: what it says at the start, what its log tells, and
+//! which config it takes.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{program, run};
+
+/// How long a line may take; far more than it ever does.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Two fake providers; a model name says how one behaves.
+const ROUTES: &str = "\
+providers: { a: { api: fake }, b: { api: fake } }
+routes:
+  fine: { tiers: [[a/ok], [b/ok]] }
+  broken: { tiers: [[a/status-500, b/status-503]] }
+  leaving: { tiers: [[a/status-500], [b/ok]] }
+";
+
+fn folder(test: &str) -> PathBuf {
+    support::folder(&format!("serve-{test}"))
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(name), text).expect("the build's own folder takes files");
+}
+
+/// A running gateway and what it says.
+struct Served {
+    child: Child,
+    lines: Receiver<String>,
+    heard: Vec<String>,
+    address: String,
+    admin: String,
+}
+
+impl Served {
+    /// Starts on ports that the system picks.
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut command = program(folder);
+        command.args(["serve", "--listen", ":0", "--admin-listen", "localhost:0"]).args(args);
+        Self::spawn(&mut command)
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
+        let stderr = child.stderr.take().expect("it is piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let (heard, address, admin) = (Vec::new(), String::new(), String::new());
+        let mut served = Self { child, lines, heard, address, admin };
+        // The last line of the banner, or the one line that stands for it in a log of JSON.
+        let line = served.until_line(|line| line == "serving" || line.starts_with('{'));
+        if line.starts_with('{') {
+            let line: Value = serde_json::from_str(&line).expect("a line of JSON");
+            let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            (served.address, served.admin) = (text("listen"), text("admin_listen"));
+        } else {
+            served.address = served.banner_address("api");
+            served.admin = served.banner_address("admin");
+        }
+        served
+    }
+
+    fn banner_address(&self, row: &str) -> String {
+        let is_row = |line: &&String| line.trim_start().starts_with(row);
+        let line = self.heard.iter().find(is_row).expect("a row of the banner");
+        let url = line.split_whitespace().nth(1).expect("a url");
+        url.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// The first line from now on that holds these words.
+    fn until(&mut self, words: &str) -> String {
+        self.until_line(|line| line.contains(words))
+    }
+
+    fn until_line(&mut self, is_it: impl Fn(&str) -> bool) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no such line in {:#?}", self.heard));
+            self.heard.push(line.clone());
+            if is_it(&line) {
+                return line;
+            }
+        }
+    }
+
+    /// Sends a request and gives the whole answer.
+    fn ask(&self, address: &str, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
+    fn get(&self, path: &str, headers: &str) -> String {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        self.ask(&self.address, &format!("{head}{headers}\r\n"))
+    }
+
+    fn chat(&self, model: &str, headers: &str) -> String {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        );
+        self.ask(&self.address, &request)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn the_start_tells_what_check_tells() {
+    let folder = folder("warnings");
+    let config =
+        format!("{ROUTES}  alone: {{ tiers: [[c/ok]] }}\ntelemetry: {{ otlp: 'http://x' }}\n");
+    let config = config.replace("providers: {", "providers: { c: { api: openai, key: env:UNSET },");
+    write(&folder, "tidegate.yaml", &config);
+    let served = Served::start(&folder, &[]);
+    let said = served.heard.join("\n");
+    for words in [
+        "warning[TG033]: `providers.c.key` cannot be resolved",
+        "= help: set `UNSET` and reload",
+        "warning[TG034]: `telemetry` is checked, but does nothing in this version",
+        "warning[TG023]: route `alone` has a single target",
+    ] {
+        assert!(said.contains(words), "no `{words}` in:\n{said}");
+    }
+    let health = served.get("/v1/health", "");
+    assert!(health.contains(r#""standing":"unconfigured""#), "{health}");
+    let metrics = served.ask(
+        &served.admin,
+        "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+    );
+    let series = r#"tidegate_backend_standing{backend="c/ok",standing="unconfigured"} 1"#;
+    assert!(metrics.contains(series), "{metrics}");
+}
+
+#[test]
+fn a_json_log_is_json_from_its_first_line() {
+    let folder = folder("json");
+    write(
+        &folder,
+        "tidegate.yaml",
+        &format!("{ROUTES}log: {{ format: json }}\ntelemetry: {{ otlp: 'http://x' }}\n"),
+    );
+    let mut served = Served::start(&folder, &[]);
+    served.until("TG034");
+    for line in &served.heard {
+        let line: Result<Value, _> = serde_json::from_str(line);
+        assert!(line.is_ok_and(|line| line["message"].is_string()), "{:#?}", served.heard);
+    }
+}
+
+#[test]
+fn a_failed_request_is_one_line_with_its_attempts() {
+    let folder = folder("failed");
+    write(&folder, "tidegate.yaml", ROUTES);
+    let mut served = Served::start(&folder, &[]);
+    let answer = served.chat("broken", "");
+    assert!(answer.starts_with("HTTP/1.1 50"), "{answer}");
+    let line = served.until("a client got no whole answer");
+    for words in ["warning: ", "request_id=req_", "route=broken", "a/status-500 500 server_error"] {
+        assert!(line.contains(words), "no `{words}` in {line}");
+    }
+    for _ in 0..3 {
+        served.chat("leaving", "");
+    }
+    let line = served.until("traffic moved  route=leaving");
+    assert!(line.ends_with("from=a/status-500 to=b/ok"), "{line}");
+}
+
+#[test]
+fn refusals_and_every_request_are_logged() {
+    let folder = folder("refused");
+    let keys = "keys:\n  - { name: ci, key: a-key-of-a-caller, routes: [fine] }\n";
+    write(
+        &folder,
+        "tidegate.yaml",
+        &format!("{ROUTES}{keys}log: {{ access: true }}\nadmin: {{ token: an-admin-token }}\n"),
+    );
+    let mut served = Served::start(&folder, &[]);
+    served.get("/v1/models", "authorization: Bearer wrong\r\n");
+    let line = served.until("event=unknown_key");
+    assert!(line.contains("path=/v1/models request_id=req_") && !line.contains("wrong"), "{line}");
+    let line = served.until("request ended");
+    assert!(line.contains("method=GET path=/v1/models status=401"), "{line}");
+    served.chat("broken", "authorization: Bearer a-key-of-a-caller\r\n");
+    let line = served.until("event=route_not_allowed");
+    assert!(line.contains("route=broken caller=ci"), "{line}");
+    let reload = "POST /api/reload HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                  authorization: Bearer wrong\r\ncontent-length: 0\r\n\r\n";
+    served.ask(&served.admin, reload);
+    served.until("event=wrong_admin_token path=/api/reload");
+    served.get("/health", "");
+    served.until("method=GET path=/health status=200");
+    served.chat("fine", "authorization: Bearer a-key-of-a-caller\r\n");
+    let line = served.until("route=fine");
+    assert!(line.contains("status=200 attempts=1"), "{line}");
+}
+
+#[test]
+fn a_reload_tells_what_changed_and_what_needs_a_restart() {
+    let folder = folder("reload");
+    let config = ROUTES.replace(
+        "b: { api: fake }",
+        "b: { api: openai, url: 'http://127.0.0.1:9', key: 'file:key' }",
+    );
+    write(&folder, "key", "first");
+    write(&folder, "tidegate.yaml", &config);
+    let mut served = Served::start(&folder, &[]);
+    write(&folder, "key", "second-key");
+    let line = served.until("config reloaded");
+    assert!(line.contains("by=file") && line.ends_with("changed=providers.b.key"), "{line}");
+    let changed = format!("{config}default_route: fine\nshutdown: {{ drain: 1s }}\n");
+    write(&folder, "tidegate.yaml", &changed);
+    let line = served.until("config reloaded");
+    assert!(line.ends_with("changed=\"default_route, shutdown\""), "{line}");
+    let line = served.until("after a restart");
+    assert!(line.ends_with("keys=shutdown.drain"), "{line}");
+    write(&folder, "tidegate.yaml", &format!("{changed}apikey: hunter2-secret\n"));
+    served.until("config not reloaded: the previous one stays in force");
+    let line = served.until("the config has an error");
+    assert!(line.contains("code=TG010 at=tidegate.yaml:8:1"), "{line}");
+    assert!(!served.heard.concat().contains("hunter2"), "{:#?}", served.heard);
+}
+
+#[test]
+fn the_demo_is_served_loudly_and_never_in_place_of_a_config() {
+    let none = folder("none");
+    let served = Served::start(&none, &[]);
+    let said = served.heard.join("\n");
+    assert!(said.contains("warning: no config file: there is no `tidegate.yaml`"), "{said}");
+    assert!(said.contains("warning: serving the built-in demo"), "{said}");
+    assert!(served.address.starts_with("127.0.0.1:") && served.address != "127.0.0.1:8700");
+    let near = folder("near");
+    write(&near, "tidegate.prod.yaml", ROUTES);
+    let refused = run(program(&near).arg("serve"));
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+    assert!(refused.stderr.contains("there is a `tidegate.prod.yaml`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: `tidegate serve -c tidegate.prod.yaml`"));
+    let named = run(program(&none).arg("serve").env("TIDEGATE_CONFIG", "missing.yaml"));
+    assert_eq!(named.code, Some(3), "{}", named.stderr);
+    assert!(named.stderr.contains("missing.yaml"), "{}", named.stderr);
+    let short = folder("yml");
+    write(&short, "tidegate.yml", ROUTES);
+    let served = Served::start(&short, &[]);
+    assert!(served.heard.join("\n").contains("tidegate.yml (sha"), "{:#?}", served.heard);
+}
+
+#[test]
+fn an_empty_file_and_an_open_listener_are_refused_as_check_refuses_them() {
+    let folder = folder("empty");
+    write(&folder, "tidegate.yaml", "# nothing yet\n");
+    let (served, checked) =
+        (run(program(&folder).arg("serve")), run(program(&folder).arg("check")));
+    assert_eq!((served.code, checked.code), (Some(5), Some(1)));
+    for said in [&served.stderr, &checked.stdout] {
+        assert!(said.contains("error[TG055]: `tidegate.yaml` has no route"), "{said}");
+    }
+    write(&folder, "tidegate.yaml", ROUTES);
+    let open = run(program(&folder).args(["serve", "--listen", "0.0.0.0:0"]));
+    assert_eq!(open.code, Some(5), "{}", open.stderr);
+    assert!(open.stderr.contains("error[TG029]"), "{}", open.stderr);
+}
