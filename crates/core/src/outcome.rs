@@ -255,16 +255,6 @@ impl Outcome {
         Self::broken(kind, None)
     }
 
-    /// The request's own deadline ended the attempt after it had `waited` this long. Less than
-    /// `blame_after` says nothing about the backend: the client was in a hurry. From then on it is
-    /// a timeout like any other.
-    #[must_use]
-    pub const fn out_of_time(waited: Millis, blame_after: Millis, status: Option<u16>) -> Self {
-        let is_hurry = waited.0 < blame_after.0;
-        let kind = if is_hurry { OutcomeKind::Cancelled } else { OutcomeKind::Timeout };
-        Self::broken(kind, status)
-    }
-
     /// The time to stay away that the answer states, if it states a believable one.
     #[must_use]
     pub fn told(&self) -> Option<Millis> {
@@ -344,14 +334,6 @@ mod tests {
         assert_eq!(told(Some(Millis::ZERO)), None);
         assert_eq!(told(Some(Millis(1))), Some(Millis(1)));
         assert_eq!(told(Some(Millis(u64::MAX))), Some(Millis::minutes(60)));
-    }
-
-    #[test]
-    fn a_hurried_deadline_is_a_cancellation_and_a_patient_one_a_timeout() {
-        let blame_after = Millis::seconds(30);
-        let kind = |waited| Outcome::out_of_time(Millis(waited), blame_after, None).kind;
-        assert_eq!(kind(29_999), OutcomeKind::Cancelled);
-        assert_eq!(kind(30_000), OutcomeKind::Timeout);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl<'a> Check<'a> {
 
     fn timeouts(&mut self, path: &KeyPath, timeouts: &TimeoutsFile) {
         for (key, value) in timeouts.written() {
-            if value.millis().0 == 0 && key != "blame_after" {
+            if value.millis().0 == 0 {
                 let message = format!("`{path}.{key}` is zero, so every attempt would time out");
                 self.report(
                     self.error(&codes::BAD_SETTING, &path.key(key), message)

@@ -27,9 +27,6 @@ pub struct TimeoutsFile {
     /// The whole attempt.
     #[schemars(example = &"10m")]
     pub total: Option<Duration>,
-    /// A request's deadline that ends an attempt counts against the target after this much waiting.
-    #[schemars(example = &"30s")]
-    pub blame_after: Option<Duration>,
 }
 
 /// What timeout layers add up to.
@@ -45,8 +42,6 @@ pub struct Timeouts {
     pub idle: Millis,
     /// The whole attempt.
     pub total: Millis,
-    /// From when on a cut attempt is the target's fault.
-    pub blame_after: Millis,
 }
 
 impl Default for Timeouts {
@@ -57,7 +52,6 @@ impl Default for Timeouts {
             answer: Millis::minutes(5),
             idle: Millis::seconds(60),
             total: Millis::minutes(10),
-            blame_after: Millis::seconds(30),
         }
     }
 }
@@ -76,7 +70,6 @@ impl TimeoutsFile {
                 answer: time(&layer.answer, timeouts.answer),
                 idle: time(&layer.idle, timeouts.idle),
                 total: time(&layer.total, timeouts.total),
-                blame_after: time(&layer.blame_after, timeouts.blame_after),
             };
         }
         timeouts
@@ -90,7 +83,6 @@ impl TimeoutsFile {
             ("answer", &self.answer),
             ("idle", &self.idle),
             ("total", &self.total),
-            ("blame_after", &self.blame_after),
         ]
         .into_iter()
         .filter_map(|(key, value)| value.as_ref().map(|value| (key, value)))
@@ -105,7 +97,6 @@ fn show_defaults(schema: &mut Schema) {
         ("answer", defaults.answer),
         ("idle", defaults.idle),
         ("total", defaults.total),
-        ("blame_after", defaults.blame_after),
     ];
     for (key, default) in shown {
         if let Some(property) = schema.pointer_mut(&format!("/properties/{key}")) {

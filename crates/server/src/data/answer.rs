@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use tidegate_core::attempt::{End, Finish};
+use tidegate_core::attempt::{Answer, End, Finish};
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{AttemptLine, OwnError, OwnErrorKind},
@@ -128,8 +128,11 @@ pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
 }
 
 /// Tells an SDK not to try again what was tried at several targets here, and when it may.
-pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey) {
-    if journey.is_retry_futile() {
+pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey, finish: &Finish) {
+    if (finish.end, finish.answer) == (End::OutOfPatience, Answer::OutOfTime) {
+        // Without a gateway the client would try again after its timeout.
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
+    } else if journey.is_retry_futile() {
         headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     // What the last upstream said of itself is not when this route can be asked again.

@@ -12,14 +12,18 @@
 //!   that is cut or `null`.
 //! - A stream is known by its media type or, where one was asked for, by its first line.
 //! - What is no JSON on purpose, such as audio, is released as it comes.
-//! - The limits on waiting are those of `timers.rs`; nothing here waits without one.
+//! - The limits on waiting are those of `timers.rs` and the client's patience; nothing here waits
+//!   without one.
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response};
-use tidegate_core::outcome::{Outcome, OutcomeKind};
+use tidegate_core::{
+    outcome::{Outcome, OutcomeKind},
+    plan::PatienceVerdict,
+};
 use tidegate_wire::{
     body::{self, BodyKind},
     dialect::Dialect,
@@ -28,7 +32,7 @@ use tidegate_wire::{
     sniff::{self, Media},
     usage::Usage,
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{
     classified,
@@ -140,7 +144,7 @@ pub(crate) async fn open(
     };
     let is_events = media == Media::Events
         || (wanted.is_stream
-            && match opening.begins_like_events().await {
+            && match opening.begins_like_events(journey).await {
                 Ok(is_events) => is_events,
                 Err(failure) => return Opened::Failed(failure),
             });
@@ -160,35 +164,31 @@ pub(crate) async fn open(
     }
 }
 
-/// Waits for something until a limit.
-pub(super) async fn within<T>(until: Until, future: impl Future<Output = T>) -> Result<T, Until> {
-    timeout_at(until.at, future).await.map_err(|_| until)
-}
-
 async fn send(
-    journey: &Journey,
+    journey: &mut Journey,
     target: &Target,
     build: &dyn Fn() -> Option<Request<Pieces>>,
     timers: &mut Timers,
     is_stream: bool,
 ) -> Result<Response<Arriving>, Failure> {
-    let pool = &journey.worker.pool;
+    let worker = Rc::clone(&journey.worker);
     let lost = || Failure::unanswered(OutcomeKind::Transport, "connection lost");
     for is_second in [false, true] {
         let Some(request) = build() else {
             return Err(Failure::unanswered(OutcomeKind::Cancelled, "cannot be sent"));
         };
-        let kept = if is_second { None } else { pool.kept(&target.provider.connections) };
+        let kept = if is_second { None } else { worker.pool.kept(&target.provider.connections) };
         let lease = match kept {
             Some(lease) => lease,
             None => connect(journey, target, timers).await?,
         };
         let is_reused = lease.is_reused;
         timers.sent();
+        journey.sent();
         let until = if is_stream { timers.first_content() } else { timers.answer() };
-        match within(until, lease.send(request)).await {
-            Err(until) => {
-                let (outcome, detail) = timers.outcome(until.limit, None);
+        match journey.wait(until, lease.send(request)).await {
+            Err(limit) => {
+                let (outcome, detail) = journey.stopped(limit, None);
                 return Err(Failure { outcome, detail, said: None });
             }
             Ok(Ok(response)) => return Ok(response),
@@ -205,15 +205,20 @@ async fn send(
     Err(lost())
 }
 
-async fn connect(journey: &Journey, target: &Target, timers: &Timers) -> Result<Lease, Failure> {
-    let pool = &journey.worker.pool;
+async fn connect(
+    journey: &mut Journey,
+    target: &Target,
+    timers: &Timers,
+) -> Result<Lease, Failure> {
+    let worker = Rc::clone(&journey.worker);
+    let pool = &worker.pool;
     let provider = &target.provider;
     let until = timers.connect();
     let connected = match &provider.place {
-        Some(place) => within(until, pool.fresh(&provider.connections, place)).await,
+        Some(place) => journey.wait(until, pool.fresh(&provider.connections, place)).await,
         None => {
-            let io = journey.worker.gateway.dial_fake(&provider.name);
-            within(until, pool.handshake(&provider.connections, io, false)).await
+            let io = worker.gateway.dial_fake(&provider.name);
+            journey.wait(until, pool.handshake(&provider.connections, io, false)).await
         }
     };
     match connected {
@@ -222,17 +227,19 @@ async fn connect(journey: &Journey, target: &Target, timers: &Timers) -> Result<
             Err(Failure::unanswered(OutcomeKind::Cancelled, "out of local resources"))
         }
         Ok(Err(error)) => Err(Failure::unanswered(OutcomeKind::Transport, error.word())),
-        Err(until) if until.limit == Limit::Deadline => {
-            let (outcome, detail) = timers.outcome(until.limit, None);
+        Err(Limit::Target(_)) => {
+            Err(Failure::unanswered(OutcomeKind::Transport, "connect timed out"))
+        }
+        Err(limit) => {
+            let (outcome, detail) = journey.stopped(limit, None);
             Err(Failure { outcome, detail, said: None })
         }
-        Err(_) => Err(Failure::unanswered(OutcomeKind::Transport, "connect timed out")),
     }
 }
 
-/// An answer that is no success: read what it says, and class it.
+/// An answer that is no success: read what it says, for as long as its client waits, and class it.
 async fn refused(
-    journey: &Journey,
+    journey: &mut Journey,
     target: &Target,
     head: response::Parts,
     mut rest: Arriving,
@@ -240,7 +247,7 @@ async fn refused(
 ) -> Failure {
     let mut said = Vec::new();
     let is_read = loop {
-        let Ok(frame) = within(timers.idle(Instant::now()), rest.frame()).await else {
+        let Ok(frame) = journey.wait(timers.idle(Instant::now()), rest.frame()).await else {
             break false;
         };
         match frame {
@@ -270,25 +277,33 @@ async fn refused(
 pub(super) enum Interrupt {
     /// This limit was reached.
     Waited(Limit),
+    /// The client's patience ends: what has come is to be released.
+    Commit,
     /// The body broke.
     Broke,
 }
 
 impl Opening {
     /// The next bytes of the body, `None` at its end.
-    pub(super) async fn chunk(&mut self, until: Until) -> Result<Option<Bytes>, Interrupt> {
+    pub(super) async fn chunk(
+        &mut self,
+        journey: &mut Journey,
+        until: Until,
+    ) -> Result<Option<Bytes>, Interrupt> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
         loop {
-            match within(until, self.rest.frame()).await {
-                Err(until) => return Err(Interrupt::Waited(until.limit)),
+            match journey.wait(until, self.rest.frame()).await {
+                Err(Limit::Patience(PatienceVerdict::Commit)) => return Err(Interrupt::Commit),
+                Err(limit) => return Err(Interrupt::Waited(limit)),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(_))) => return Err(Interrupt::Broke),
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
+                        journey.body_bytes();
                         return Ok(Some(data));
                     }
                 }
@@ -296,12 +311,14 @@ impl Opening {
         }
     }
 
-    pub(super) fn interrupted(&self, interrupt: Interrupt) -> Failure {
+    pub(super) fn interrupted(&self, journey: &mut Journey, interrupt: Interrupt) -> Failure {
         match interrupt {
+            // Whoever holds bytes has released them instead.
+            Interrupt::Commit => self.failed(OutcomeKind::Cancelled, "the client's own timeout"),
             Interrupt::Broke => self.failed(OutcomeKind::Transport, "the answer ended early"),
             Interrupt::Waited(limit) => {
                 let status = Some(self.head.status.as_u16());
-                let (outcome, detail) = self.timers.outcome(limit, status);
+                let (outcome, detail) = journey.stopped(limit, status);
                 Failure { outcome, detail, said: None }
             }
         }
@@ -312,12 +329,12 @@ impl Opening {
     }
 
     /// Whether the first line of the body is one of a stream; what was read for it is kept.
-    async fn begins_like_events(&mut self) -> Result<bool, Failure> {
+    async fn begins_like_events(&mut self, journey: &mut Journey) -> Result<bool, Failure> {
         let mut begun = Vec::new();
         let opening = loop {
-            match self.chunk(self.timers.first_content()).await {
-                Err(interrupt) => return Err(self.interrupted(interrupt)),
-                Ok(None) => break sniff::Opening::Other,
+            match self.chunk(journey, self.timers.first_content()).await {
+                Ok(None) | Err(Interrupt::Commit) => break sniff::Opening::Other,
+                Err(interrupt) => return Err(self.interrupted(journey, interrupt)),
                 Ok(Some(data)) => begun.extend_from_slice(&data),
             }
             let opening = sniff::opening(&begun);
@@ -340,8 +357,8 @@ impl Opening {
 
     /// Waits for the first bytes of an answer that nobody here reads.
     async fn hold_to_first_bytes(mut self, journey: &mut Journey) -> Opened {
-        match self.chunk(self.timers.idle(Instant::now())).await {
-            Err(interrupt) => Opened::Failed(self.interrupted(interrupt)),
+        match self.chunk(journey, self.timers.idle(Instant::now())).await {
+            Err(interrupt) => Opened::Failed(self.interrupted(journey, interrupt)),
             Ok(None) => Opened::Failed(self.failed(OutcomeKind::ServerError, "an empty body")),
             Ok(Some(data)) => {
                 self.held.push_back(data);
@@ -360,8 +377,12 @@ impl Opening {
     ) -> Opened {
         let mut held_len = 0;
         loop {
-            match self.chunk(self.timers.idle(Instant::now())).await {
-                Err(interrupt) => return Opened::Failed(self.interrupted(interrupt)),
+            match self.chunk(journey, self.timers.idle(Instant::now())).await {
+                Err(Interrupt::Commit) => {
+                    journey.commit();
+                    return Opened::Passing(Box::new(self));
+                }
+                Err(interrupt) => return Opened::Failed(self.interrupted(journey, interrupt)),
                 Ok(None) => break,
                 Ok(Some(data)) => {
                     held_len += data.len();
@@ -369,6 +390,7 @@ impl Opening {
                 }
             }
             if held_len > wanted.answer_max {
+                journey.commit();
                 journey.content(self.timers.since_sent());
                 return Opened::Passing(Box::new(self));
             }

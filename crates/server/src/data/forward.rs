@@ -86,8 +86,8 @@ pub(crate) async fn forward(
         needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
         is_stream: head.is_stream,
         is_held: hold.is_on(),
-        within: inbound.within(),
-        patience: None,
+        within: None,
+        patience: inbound.patience(),
         stays_at: None,
     };
     let whose = Whose {
@@ -182,7 +182,7 @@ fn over(
     };
     answer::sign(response.headers_mut(), id, &journey);
     if is_exhausted {
-        answer::advise(response.headers_mut(), &journey);
+        answer::advise(response.headers_mut(), &journey, &finish);
     }
     response
 }

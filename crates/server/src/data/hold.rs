@@ -6,7 +6,7 @@
 //!
 //! Rules kept here:
 //! - Of two limits of a hold the one that is reached first ends it; the end of the stream ends it
-//!   too; and never is more held than the server's limit says.
+//!   too; and never is more held than the server's limit says, or longer than the client waits.
 //! - What goes wrong before the commit is a failover, also after the first content: an error event,
 //!   a break, an early end, silence, what is no JSON.
 //! - The core is told of the first content at the commit, since that ends every chance of another
@@ -119,11 +119,12 @@ impl Opening {
             let mut until = holding.until(&self.timers);
             let release = holding.ends_at().filter(|end| *end <= until.at);
             until.at = release.unwrap_or(until.at);
-            let data = match self.chunk(until).await {
-                Err(Interrupt::Waited(_)) if release.is_some() => {
+            let data = match self.chunk(journey, until).await {
+                Err(Interrupt::Commit) => return self.commit(journey, &holding),
+                Err(Interrupt::Waited(limit)) if release.is_some() && !limit.is_patience() => {
                     return self.commit(journey, &holding);
                 }
-                Err(interrupt) => return Opened::Failed(self.interrupted(interrupt)),
+                Err(interrupt) => return Opened::Failed(self.interrupted(journey, interrupt)),
                 Ok(None) => return self.ended(journey, &holding),
                 Ok(Some(data)) => data,
             };
@@ -171,6 +172,7 @@ impl Opening {
 
     /// From here on there is no way back.
     fn commit(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
+        journey.commit();
         self.tell_content(journey, holding);
         if let Some(reader) = &mut self.events {
             reader.commit();

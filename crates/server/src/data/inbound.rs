@@ -91,12 +91,14 @@ impl Inbound {
         SESSION_HEADERS.iter().find_map(named).filter(|session| !session.is_empty())
     }
 
-    /// How long the client says it will wait.
-    pub(crate) fn within(&self) -> Option<Millis> {
-        let seconds =
-            |name: &HeaderName| self.headers.get(name)?.to_str().ok()?.parse::<f64>().ok();
-        let seconds = TIMEOUT_HEADERS.iter().find_map(seconds).filter(|it| *it > 0.0)?;
-        Some(Millis::seconds(1).scaled(seconds))
+    /// How long the client says it waits for the first byte. What cannot be read, or is less than
+    /// a second, is ignored.
+    pub(crate) fn patience(&self) -> Option<Millis> {
+        let seconds = |name: &HeaderName| {
+            let seconds = self.headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok()?;
+            (seconds.is_finite() && seconds >= 1.0).then_some(seconds)
+        };
+        Some(Millis::seconds(1).scaled(TIMEOUT_HEADERS.iter().find_map(seconds)?))
     }
 }
 

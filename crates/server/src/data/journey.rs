@@ -1,7 +1,10 @@
 //! One request on its way: the core's plan, the permit in hand, and what has been tried.
 //!
 //! The journey is the data plane's only door to the core. It ends by itself: dropped with a permit
-//! in hand, which is what happens when a client goes away, it reports the attempt as cancelled.
+//! in hand, which is what happens when a client goes away, it reports the attempt with what the
+//! core makes of its silence.
+
+mod waiting;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,6 +42,8 @@ pub(crate) struct Try {
     pub(crate) status: Option<u16>,
     pub(crate) took: Millis,
     pub(crate) detail: &'static str,
+    /// Whether metrics know of it: one that was left may have to wait for its outcome.
+    is_counted: bool,
 }
 
 /// What to do next.
@@ -139,13 +144,41 @@ impl Journey {
         }
     }
 
-    /// The first content arrived, this long after the request had been sent.
-    pub(crate) fn content(&mut self, took: Millis) {
+    /// The request is being sent.
+    pub(crate) fn sent(&mut self) {
         let now = self.worker.gateway.now();
         if let Some(permit) = &mut self.permit {
-            self.worker.with_notes(|notes| permit.content(now, took, notes));
-            self.worker.gateway.metrics.first_content(permit.backend().id(), took);
+            permit.sent(now);
         }
+    }
+
+    /// Bytes of the answer's body arrived, with or without content.
+    pub(crate) fn body_bytes(&mut self) {
+        let now = self.worker.gateway.now();
+        if let Some(permit) = &mut self.permit {
+            permit.body_bytes(now);
+        }
+    }
+
+    /// From here on bytes go to the client: no other target is asked.
+    pub(crate) fn commit(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.commit();
+        }
+    }
+
+    /// The first content arrived, this long after the request had been sent. Later content is no
+    /// news.
+    pub(crate) fn content(&mut self, took: Millis) {
+        let (plan, permit) = (&mut self.plan, self.permit.as_mut());
+        let Some(permit) = permit.filter(|permit| !permit.has_content()) else { return };
+        let now = self.worker.gateway.now();
+        self.worker.with_notes(|notes| {
+            permit.content(now, took, notes);
+            plan.answered(now, notes);
+        });
+        self.worker.gateway.metrics.first_content(permit.backend().id(), took);
+        self.settle();
     }
 
     /// The attempt ended. Without one under way, nothing happens.
@@ -163,6 +196,7 @@ impl Journey {
             status: outcome.status,
             took,
             detail,
+            is_counted: true,
         });
         tracing::trace!(
             request_id = self.whose.request_id,
@@ -206,6 +240,7 @@ impl Journey {
         if std::mem::replace(&mut self.is_told, true) {
             return;
         }
+        self.settle();
         let took = self.worker.gateway.now().since(self.plan.began());
         let failure = self.worker.gateway.metrics.request(&self.route, status, end, took);
         if let Some(reason) = failure {
@@ -302,7 +337,8 @@ impl Journey {
 impl Drop for Journey {
     fn drop(&mut self) {
         if self.permit.is_some() {
-            self.report(&Outcome::unanswered(OutcomeKind::Cancelled), "cancelled");
+            let outcome = self.abandoned();
+            self.report(&outcome, "the client left");
             self.tell_end(CLIENT_GONE, Some(End::Cancelled));
         }
     }

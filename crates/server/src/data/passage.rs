@@ -53,7 +53,12 @@ pub(crate) struct Passage {
 
 impl Passage {
     pub(crate) fn new(journey: Journey, opening: Opening, dialect: Dialect) -> Self {
-        let until = opening.timers.idle(opening.heard.unwrap_or_else(Instant::now));
+        let until = match opening.heard {
+            Some(last) => opening.timers.idle(last),
+            // Committed without content, because its client would not wait any longer.
+            None if opening.events.is_some() => opening.timers.first_content(),
+            None => opening.timers.idle(Instant::now()),
+        };
         let mut passage = Self {
             journey,
             ready: opening.held,
@@ -108,7 +113,7 @@ impl Passage {
                 Poll::Pending => match self.silence.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => {
-                        let (outcome, detail) = self.timers.outcome(self.limit, Some(self.status));
+                        let (outcome, detail) = self.journey.stopped(self.limit, Some(self.status));
                         self.broke(outcome.kind, detail);
                     }
                 },
@@ -144,6 +149,7 @@ impl Passage {
         };
         self.ready.extend(reader.take().into_iter().filter(|it| !it.is_empty()));
         if has_content {
+            self.journey.content(self.timers.since_sent());
             self.heard();
         }
         match end {
@@ -182,8 +188,10 @@ impl Passage {
     }
 
     fn succeeded(&mut self) {
-        if let Some(reader) = &self.events {
-            self.journey.used(reader.usage());
+        match &self.events {
+            Some(reader) => self.journey.used(reader.usage()),
+            // The time to the answer, unless it was known to have content before.
+            None => self.journey.content(self.timers.since_sent()),
         }
         self.report(OutcomeKind::Success, "");
         if let Some(rest) = self.rest.take() {

@@ -1,14 +1,14 @@
 //! The limits on waiting of one attempt, as moments.
 //!
 //! Whichever comes first ends the wait, and which one it was decides what the end means: a limit of
-//! the target's is a timeout; the request's own deadline, after a short wait, is a hurried client
-//! and says nothing about the target.
+//! the target's is a timeout; what the request's own deadline or its client's patience teaches is
+//! the core's to say (`journey/waiting.rs`).
 
 use std::time::Duration;
 
 use tidegate_config::file::Timeouts;
 use tidegate_core::{
-    outcome::{Outcome, OutcomeKind},
+    plan::PatienceVerdict,
     time::{Millis, Now},
 };
 use tokio::time::Instant;
@@ -20,6 +20,14 @@ pub(crate) enum Limit {
     Target(&'static str),
     /// The request's own deadline.
     Deadline,
+    /// The client's patience, and what it calls for.
+    Patience(PatienceVerdict),
+}
+
+impl Limit {
+    pub(crate) fn is_patience(self) -> bool {
+        matches!(self, Self::Patience(_))
+    }
 }
 
 /// A moment to wait until, and what it means when it comes.
@@ -85,20 +93,6 @@ impl Timers {
         self.target(last, self.timeouts.idle, "went silent")
     }
 
-    /// How an attempt ended whose wait reached `limit`.
-    pub(crate) fn outcome(&self, limit: Limit, status: Option<u16>) -> (Outcome, &'static str) {
-        match limit {
-            Limit::Target(word) => {
-                (Outcome { status, ..Outcome::unanswered(OutcomeKind::Timeout) }, word)
-            }
-            Limit::Deadline => {
-                let waited = Millis(self.began.elapsed().as_millis() as u64);
-                let outcome = Outcome::out_of_time(waited, self.timeouts.blame_after, status);
-                (outcome, "the request's deadline")
-            }
-        }
-    }
-
     /// The earliest of a limit from a moment on, the attempt's total, and the request's deadline.
     fn target(&self, from: Instant, span: Millis, word: &'static str) -> Until {
         let until = |from: Instant, span: Millis, limit| Until {
@@ -112,4 +106,4 @@ impl Timers {
 }
 
 /// A century: longer spans would overflow the clock.
-const MAX_MS: u64 = 100 * 365 * 24 * 3600 * 1000;
+pub(crate) const MAX_MS: u64 = 100 * 365 * 24 * 3600 * 1000;

@@ -23,6 +23,7 @@ mod names;
 mod nothing;
 mod operations;
 mod outage;
+mod patience;
 mod rate_limits;
 mod secrets;
 mod secure;

@@ -183,18 +183,6 @@ fn s52_a_client_that_never_reads_is_let_go_after_a_minute() {
 }
 
 #[test]
-fn the_clients_own_deadline_ends_the_request_and_charges_nobody() {
-    let fake = always(Step::of(Act::Hang));
-    let gate = Setup::of(&[&fake]).start();
-    let began = now();
-    let headers = "x-stainless-read-timeout: 0.5\r\n";
-    let answer = gate.post_with("/v1/chat/completions", headers, &chat("r", true));
-    assert!(began.elapsed() < SLACK);
-    assert_eq!(answer.status, 504, "{}", answer.text());
-    assert_eq!(gate.health("a/m")["consecutive_failures"], 0);
-}
-
-#[test]
 fn odd_timeouts_in_headers_are_no_trouble() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
