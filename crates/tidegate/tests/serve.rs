@@ -144,7 +144,7 @@ fn the_start_tells_what_check_tells() {
     let said = served.heard.join("\n");
     for words in [
         "warning[TG033]: `providers.c.key` cannot be resolved",
-        "= help: set `UNSET` and reload",
+        "= help: set `UNSET` and restart",
         "warning[TG034]: `telemetry` is checked, but does nothing in this version",
         "warning[TG023]: route `alone` has a single target",
     ] {
@@ -286,4 +286,33 @@ fn an_empty_file_and_an_open_listener_are_refused_as_check_refuses_them() {
     let open = run(program(&folder).args(["serve", "--listen", "0.0.0.0:0"]));
     assert_eq!(open.code, Some(5), "{}", open.stderr);
     assert!(open.stderr.contains("error[TG029]"), "{}", open.stderr);
+}
+
+#[test]
+fn s31_a_session_of_another_caller_is_refused_and_logged() {
+    let folder = folder("foreign");
+    let keys = "keys:\n  - { name: ada, key: the-key-of-ada-1234 }\n\
+                \x20 - { name: bob, key: the-key-of-bob-1234 }\n\
+                mcp: { servers: { tides: { fake: steady } } }\n";
+    write(&folder, "tidegate.yaml", &format!("{ROUTES}{keys}"));
+    let mut served = Served::start(&folder, &[]);
+    let post = |key: &str, session: &str, body: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+             authorization: Bearer {key}\r\naccept: application/json, text/event-stream\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n{session}\r\n{body}",
+            body.len()
+        )
+    };
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
+        "protocolVersion":"2025-11-25","capabilities":{},
+        "clientInfo":{"name":"t","version":"1"}}}"#;
+    let opened = served.ask(&served.address, &post("the-key-of-ada-1234", "", hello));
+    let session = opened.lines().find(|line| line.starts_with("mcp-session-id:"));
+    let session = format!("{}\r\n", session.unwrap_or_else(|| panic!("no session in {opened}")));
+    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let refused = served.ask(&served.address, &post("the-key-of-bob-1234", &session, list));
+    assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
+    let line = served.until("event=foreign_session");
+    assert!(line.contains("path=/mcp caller=bob"), "{line}");
 }

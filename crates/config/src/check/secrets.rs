@@ -86,7 +86,7 @@ impl<'a> Check<'a> {
                 let message = format!("`{path}` cannot be resolved: {problem}");
                 let help = match reference {
                     SecretRef::Env(name) => format!(
-                        "set {} and reload; until then whatever needs it is skipped",
+                        "set {} and restart; until then whatever needs it is skipped",
                         quoted(name)
                     ),
                     SecretRef::File(_) | SecretRef::Literal(_) => {

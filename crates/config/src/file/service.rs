@@ -86,13 +86,13 @@ impl Default for LimitsFile {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogFile {
-    /// For humans or for machines.
+    /// The form of the lines, those at the start included.
     #[schemars(example = &"json")]
     pub format: LogFormat,
     /// How much.
     #[schemars(example = &"debug")]
     pub level: LogLevel,
-    /// Whether every request gets a line.
+    /// Whether every request of both listeners gets a line at level `info`.
     #[schemars(example = true)]
     pub access: bool,
 }
@@ -119,9 +119,9 @@ pub enum LogLevel {
     /// What an operator wants to know.
     #[default]
     Info,
-    /// Every request.
+    /// Also every request.
     Debug,
-    /// Every byte.
+    /// Also every attempt of a request.
     Trace,
 }
 
