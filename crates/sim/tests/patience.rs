@@ -1,8 +1,8 @@
 //! Clients with a patience of their own: a target that hangs is left and learnt, one that is merely
-//! slow is not blamed. Every run is audited.
+//! slow is not blamed. Every run is audited, also those of the built-in timelines.
 
 use tidegate_config::source::Source;
-use tidegate_sim::scenario::load;
+use tidegate_sim::{builtin, scenario::load};
 
 /// Runs a timeline of two targets for a few seeds: every expectation and every invariant holds.
 fn check(clients: &str, first: &str, expect: &str) {
@@ -71,4 +71,26 @@ fn an_answer_of_comments_alone_is_handed_on_and_the_target_learnt() {
         "{ at: 0s, do: comments_only }",
         "opens: { a/m: { after: 30s, before: 3m } }, hops: { max: 1000 }",
     );
+}
+
+#[test]
+fn every_built_in_timeline_keeps_the_invariants_with_impatient_clients() {
+    // Its expectations are about patient clients and do not count here.
+    let mut count = 0;
+    for example in builtin::all().filter(|it| it.text.contains("traffic: {")) {
+        count += 1;
+        for patience in ["1s", "3s", "12s"] {
+            let clients = format!("traffic: {{ patience: {patience},");
+            let text = example.text.replace("traffic: {", &clients);
+            let (scenario, problems) = load(&Source::new("t.yaml", &text));
+            let scenario = scenario.unwrap_or_else(|| panic!("{problems:?}\n{text}"));
+            for seed in 0..3 {
+                let report = scenario.run(seed);
+                let broken =
+                    report.failures().iter().find(|it| it.expectation.starts_with("invariant "));
+                assert!(broken.is_none(), "{} seed {seed} {patience}: {broken:?}", example.name);
+            }
+        }
+    }
+    assert!(count >= 12);
 }

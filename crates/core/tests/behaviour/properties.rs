@@ -8,7 +8,7 @@ use tidegate_core::{
     choice::select,
     core::Core,
     outcome::{Outcome, OutcomeKind},
-    plan::{Ask, Step},
+    plan::{Ask, PatienceVerdict, Step},
     settings::{HealthSettings, PinMode, RouteSettings, Settings, Tactic},
     time::{Millis, Now},
     transition::Notes,
@@ -180,6 +180,21 @@ proptest! {
             let mut held = bed.begin("main", &ask);
             if let Step::Attempt(mut permit) = bed.next(&mut held) {
                 permit.content(Now(now), Millis(now), &mut bed.notes);
+            }
+            let patience = Some(Millis(within));
+            let mut held = bed.begin("main", &Ask { patience, is_stream: true, ..Ask::default() });
+            while let Step::Attempt(mut permit) = bed.next(&mut held) {
+                permit.sent(bed.now);
+                bed.now = held.wake_at(&permit).unwrap_or(bed.now).max(bed.now);
+                match held.check_patience(bed.now, &mut permit, &mut bed.notes) {
+                    PatienceVerdict::Leave => {
+                        held.leave(bed.now, permit, &mut bed.notes);
+                    }
+                    _ => {
+                        let outcome = held.abandoned(bed.now, &permit);
+                        held.report(bed.now, permit, &outcome, &mut bed.notes);
+                    }
+                }
             }
             prop_assert_eq!(bed.core.snapshot(bed.now).backends.len(), 4);
             bed.core.sweep(bed.now);
