@@ -27,8 +27,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A stage that runs the cargo which runs us. Whatever resolves dependencies takes them from the
-    /// lock file.
+    /// A stage that runs the cargo which runs us. Whatever resolves dependencies takes them from
+    /// the lock file.
     pub(crate) fn cargo(name: &str, args: &[&str]) -> Self {
         let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
