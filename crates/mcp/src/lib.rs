@@ -9,7 +9,8 @@
 //! - [`era`], [`stateless`]: which era of the protocol somebody speaks; the one without sessions.
 //! - [`listing`], [`names`], [`catalogue`]: what each server offers, under which name, and the
 //!   union of it.
-//! - [`session`]: which servers one client session sees; [`shares`]: how much one caller may use.
+//! - [`session`]: which servers one client session sees; [`shares`]: how much one caller may use;
+//!   [`replay`]: what is kept for a client that lost its connection.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
 //! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay; [`tour`]:
 //!   the same call at one of several equivalent servers after another.
@@ -28,6 +29,7 @@ pub mod listing;
 pub mod message;
 pub mod names;
 pub mod raw;
+pub mod replay;
 pub mod schema;
 pub mod search;
 pub mod session;

@@ -135,12 +135,13 @@ impl Client {
         let arrivals: Vec<Arrival> =
             groups.iter().map(|group| arrival(&live.core, group, &caller, now)).collect();
         let places = groups.iter().map(|group| Place::new(group, &caller)).collect();
+        let account = ground.account(&caller);
         let client = Rc::new_cyclic(|this| Self {
             id,
             caller: RefCell::new(caller),
             version,
             hello,
-            streams: Streams::new(version.at_least(Version::V2025_11_25)),
+            streams: Streams::new(version.at_least(Version::V2025_11_25), account),
             ground: Rc::clone(ground),
             session: RefCell::new(Session::open(visibility, waits, &arrivals)),
             visibility,

@@ -11,6 +11,8 @@
 //!
 //! Rules kept here:
 //! - An unknown session is 404, whoever's it may be; so is one of another caller (S31).
+//! - Losing a connection is not cancelling, as long as the client can come back: it has seen an
+//!   event. Otherwise nobody could ever read the answer, and the call is cancelled.
 //!
 //! `stateless` has the requests of the era without sessions; `parked` its calls that wait for their
 //! client.
@@ -40,7 +42,7 @@ use super::{
     party::Desk,
     relay::{Asked, Made, Relayed, busy, relay},
     search,
-    stream::{Stream, Weight},
+    stream::{Gone, Stream, Weight},
 };
 use crate::task;
 
@@ -175,7 +177,7 @@ impl Visitor<'_> {
                     let call = id.clone();
                     let task = task::spawn_owned("mcp batch", async move {
                         let made = respond(&caller, &own, &method, params.as_deref()).await;
-                        own.send(message::made(&call, &made).as_bytes(), Weight::Needed);
+                        own.answer(&call, message::made(&call, &made).as_bytes());
                         drop((end, turn));
                         caller.call_ended(&call);
                     });
@@ -223,7 +225,7 @@ impl Visitor<'_> {
                 return Answer::json(StatusCode::OK, answer);
             }
             let (stream, events) = client.streams.begin();
-            stream.send(answer.as_bytes(), Weight::Needed);
+            stream.answer(&id, answer.as_bytes());
             client.streams.end(&stream);
             return Answer::events(events);
         }
@@ -237,8 +239,13 @@ impl Visitor<'_> {
         let task = task::spawn_owned("mcp request", async move {
             // Also when the call is cancelled: the stream ends, without an answer then.
             let end = StreamEnd { client: Rc::clone(&own), stream };
-            let outcome = respond(&own, &end.stream, &method, params.as_deref()).await;
-            end.stream.send(made(&call, &outcome).as_bytes(), Weight::Needed);
+            tokio::select! {
+                outcome = respond(&own, &end.stream, &method, params.as_deref()) => {
+                    end.stream.answer(&call, made(&call, &outcome).as_bytes());
+                }
+                // Nobody can ever read the answer: dropping the call tells its server.
+                () = end.stream.lost() => {}
+            }
             drop((end, turn));
             own.call_ended(&call);
         });
@@ -262,12 +269,14 @@ impl Visitor<'_> {
             Ok(client) => client,
             Err(refused) => return refused,
         };
-        let events = match last_event {
-            // What is not remembered any more cannot be sent again; the standing stream can.
-            Some(id) => client.streams.resume(id),
-            None => None,
-        };
-        Answer::events(events.unwrap_or_else(|| client.streams.standing().attach_unsent()))
+        match last_event.and_then(|id| client.streams.resume(id)) {
+            Some(Ok(events)) => Answer::events(events),
+            Some(Err(Gone)) => {
+                let message = "what followed this event is not kept any more; call again";
+                Answer::json(StatusCode::GONE, refusal(message))
+            }
+            None => Answer::events(client.streams.standing().attach_unsent()),
+        }
     }
 
     fn delete(&self) -> Answer {

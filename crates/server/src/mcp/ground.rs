@@ -7,8 +7,14 @@ use std::sync::Arc;
 use tidegate_config::secret::Environment;
 use tidegate_core::{time::Now, transition::Notes};
 
-use super::{fakes::Fakes, hub::Hub, stdio::Children};
+use super::{
+    fakes::Fakes,
+    hub::Hub,
+    stdio::Children,
+    stream::{Account, Retained},
+};
 use crate::{
+    caller::Caller,
     gateway::{Gateway, Worker},
     live::Live,
 };
@@ -19,6 +25,8 @@ pub(crate) struct Ground {
     pub(crate) environment: Arc<dyn Environment + Send + Sync>,
     pub(crate) children: Children,
     pub(crate) fakes: Fakes,
+    /// Events that are held for callers.
+    pub(crate) retained: Retained,
     hub: RefCell<Weak<Hub>>,
 }
 
@@ -28,8 +36,8 @@ impl Ground {
         environment: Arc<dyn Environment + Send + Sync>,
         children: Children,
     ) -> Rc<Self> {
-        let fakes = Fakes::default();
-        Rc::new(Self { worker, environment, children, fakes, hub: RefCell::default() })
+        let (fakes, retained, hub) = (Fakes::default(), Retained::default(), RefCell::default());
+        Rc::new(Self { worker, environment, children, fakes, retained, hub })
     }
 
     /// The hub tells where it is, once.
@@ -40,6 +48,11 @@ impl Ground {
     /// The hub, as long as it is there.
     pub(crate) fn hub(&self) -> Option<Rc<Hub>> {
         self.hub.borrow().upgrade()
+    }
+
+    /// What is held for a caller.
+    pub(crate) fn account(&self, caller: &Caller) -> Account {
+        self.retained.account(caller, self.gateway())
     }
 
     pub(crate) fn gateway(&self) -> &Arc<Gateway> {

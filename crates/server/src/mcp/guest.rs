@@ -35,7 +35,7 @@ use super::{
     http::{HttpPlace, HttpTransport},
     party::{Desk, Party},
     shelf::pages,
-    stream::Streams,
+    stream::{Account, Streams},
     transport::Failure,
 };
 use crate::{clock::Clock, rng};
@@ -222,7 +222,7 @@ const fn failed(failure: Failure) -> GuestError {
 
 /// Nobody's call but our own: it only asks for progress.
 fn own_party() -> Party {
-    let desk = Desk::new(&Streams::new(false).standing());
+    let desk = Desk::new(&Streams::new(false, Account::own()).standing());
     desk.set_progress(RawValue::from_string("0".to_owned()).ok());
     Party { client: Weak::new(), desk, info: None, level: None, mirrored: Vec::new() }
 }

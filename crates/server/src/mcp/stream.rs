@@ -1,51 +1,45 @@
-//! Streams of events to one client, each with a memory of its own: a client that lost its
-//! connection asks for what followed the last event it saw.
+//! Streams of events to one client: a client that lost its connection asks for what followed the
+//! last event it saw.
 //!
 //! ```text
-//!   messages ──▶ Stream (a ring, numbered) ──▶ the reader that is attached now ──▶ client
+//!   messages ──▶ Stream (numbered) ──▶ the reader that is attached now ──▶ client
 //! ```
 //! Rules kept here:
-//! - A message is on exactly one stream. Events of a stream are numbered; an id names stream and
-//!   number, so it is unique in its session.
-//! - Losing a reader loses nothing: the ring goes on. A new reader takes over from an old one.
+//! - A message is on exactly one stream. An event's id names stream and number, so it is unique in
+//!   its session.
+//! - A new reader takes over from an old one.
 //! - A server that lets its reader go for a while (2025-11-25) lets the client go as well, if that
 //!   client knows that it has to come back: nobody holds a connection for nothing.
-//! - Bounded: what was sent is kept for [`REPLAY_EVENTS`] events and [`REPLAY_BYTES`]; while more
-//!   than [`UNSENT_BYTES`] wait for a slow reader, notifications are dropped and answers are not.
+//! - The bytes of an event count as its caller's until the last copy of it is gone, wherever it is
+//!   on its way ([`Account`]).
 //!
-//! Left to others: which stream a message belongs to (`client`), when a session ends (`hub`).
+//! Left to others: what is kept and for how long ([`tidegate_mcp::replay`]), which stream a message
+//! belongs to (`client`), when a session ends (`hub`).
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+mod account;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_mcp::{
+    message::{self, INTERNAL_ERROR, Id},
+    replay::{Body, Next, Replay, Resumed, Taken},
+};
 use tokio::sync::{Notify, mpsc};
 
+pub(crate) use self::account::{Account, Retained};
 use super::door::STREAM_AHEAD;
 use crate::task;
 
-/// Events that were sent and can be sent again.
-const REPLAY_EVENTS: usize = 256;
-const REPLAY_BYTES: usize = 1024 * 1024;
-/// Notifications are dropped while more than this waits for a reader.
-const UNSENT_BYTES: usize = 1024 * 1024;
-/// Ended streams that a session remembers.
-const ENDED_KEPT: usize = 16;
 /// A silent stream says that it lives: proxies and operating systems forget quiet connections.
 const STILL_HERE: Duration = Duration::from_secs(15);
 /// How long a client may wait before it comes back for the rest, in milliseconds.
 const RETRY_MS: u32 = 1000;
-
-/// All streams of one session. Number 0 is the one that belongs to no call.
-#[derive(Debug)]
-pub(crate) struct Streams {
-    all: RefCell<BTreeMap<u32, Rc<Stream>>>,
-    next: Cell<u32>,
-    ended: RefCell<VecDeque<u32>>,
-    has_priming: bool,
-}
+/// The stream that belongs to no call.
+const STANDING: u32 = 0;
 
 /// How much a message matters when a client does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,53 +50,71 @@ pub(crate) enum Weight {
     Notice,
 }
 
+/// All streams of one session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    shared: Shared,
+    all: RefCell<BTreeMap<u32, Rc<Stream>>>,
+    has_priming: bool,
+}
+
+/// What the streams of a session have in common.
+#[derive(Clone, Debug)]
+struct Shared {
+    replay: Rc<RefCell<Replay<Bytes>>>,
+    account: Account,
+}
+
+/// What a client asks for is not kept any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
 impl Streams {
     /// The streams of a session whose client understands (or not) that a stream may end early.
-    pub(crate) fn new(has_priming: bool) -> Self {
-        let standing = Rc::new(Stream::new(0, false));
-        Self {
-            all: RefCell::new(BTreeMap::from([(0, standing)])),
-            next: Cell::new(1),
-            ended: RefCell::default(),
-            has_priming,
-        }
+    pub(crate) fn new(has_priming: bool, account: Account) -> Self {
+        let shared = Shared { replay: Rc::default(), account };
+        let standing = Rc::new(Stream::new(STANDING, true, false, shared.clone()));
+        Self { shared, all: RefCell::new(BTreeMap::from([(STANDING, standing)])), has_priming }
     }
 
     /// The stream that belongs to no call.
     pub(crate) fn standing(&self) -> Rc<Stream> {
         let all = self.all.borrow();
-        Rc::clone(all.get(&0).expect("stream 0 is there as long as the session is"))
+        Rc::clone(all.get(&STANDING).expect("stream 0 is there as long as the session is"))
     }
 
     /// A stream for the answers to one request, and the events for its client.
     pub(crate) fn begin(&self) -> (Rc<Stream>, mpsc::Receiver<Bytes>) {
-        let number = self.next.get();
-        self.next.set(number.wrapping_add(1).max(1));
-        let stream = Rc::new(Stream::new(number, self.has_priming));
+        let number = self.shared.replay.borrow_mut().begin();
+        let stream = Rc::new(Stream::new(number, true, self.has_priming, self.shared.clone()));
         self.all.borrow_mut().insert(number, Rc::clone(&stream));
-        let events = stream.attach(0);
+        let events = stream.attach(Some(0));
+        if self.has_priming {
+            let prime = format!("id: {number}-0\nretry: {RETRY_MS}\ndata:\n\n");
+            stream.put(|_| prime.into_bytes(), tidegate_mcp::replay::Weight::Needed);
+        }
         (stream, events)
     }
 
     /// Nothing more will be sent on a stream. It is remembered for a while.
     pub(crate) fn end(&self, stream: &Stream) {
-        stream.end();
-        let mut ended = self.ended.borrow_mut();
-        ended.extend(stream.number);
-        if ended.len() > ENDED_KEPT
-            && let Some(oldest) = ended.pop_front()
-        {
-            self.all.borrow_mut().remove(&oldest);
+        let forgotten = stream.end();
+        if let Some(forgotten) = forgotten {
+            self.all.borrow_mut().remove(&forgotten);
         }
     }
 
-    /// The events that follow the one with this id; `None` if its stream is not known (any more).
-    pub(crate) fn resume(&self, last_event: &str) -> Option<mpsc::Receiver<Bytes>> {
-        let (stream, event) = last_event.split_once('-')?;
-        let (stream, event): (u32, u64) = (stream.parse().ok()?, event.parse().ok()?);
-        let stream = self.all.borrow().get(&stream).map(Rc::clone)?;
-        let next = event.checked_add(1)?;
-        stream.remembers(next).then(|| stream.attach(next))
+    /// The events that follow the one with this id; `None` if there was no such stream.
+    pub(crate) fn resume(&self, last_event: &str) -> Option<Result<mpsc::Receiver<Bytes>, Gone>> {
+        let resumed = self.shared.replay.borrow().resume(last_event);
+        match resumed {
+            Resumed::At(stream, event) => {
+                let stream = self.all.borrow().get(&stream).map(Rc::clone)?;
+                Some(Ok(stream.attach(Some(event))))
+            }
+            Resumed::Gone => Some(Err(Gone)),
+            Resumed::Unknown => None,
+        }
     }
 
     /// Ends the stream that belongs to no call.
@@ -112,8 +124,10 @@ impl Streams {
 
     /// Ends every stream, at once.
     pub(crate) fn close(&self) {
-        for stream in self.all.borrow().values() {
-            stream.end();
+        let all: Vec<_> = self.all.borrow().values().map(Rc::clone).collect();
+        for stream in all {
+            // The session goes with all of them.
+            let _ = stream.end();
         }
     }
 }
@@ -121,132 +135,136 @@ impl Streams {
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// `None`: it belongs to no session, and nobody can come back for the rest.
-    number: Option<u32>,
+    number: u32,
+    /// Whether its client can come back for the rest.
+    is_resumable: bool,
     /// Whether its client knows that it may end early.
     has_priming: bool,
-    ring: RefCell<Ring>,
+    shared: Shared,
     news: Notify,
     /// Something was sent, or a reader has gone.
     turned: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Ring {
-    events: VecDeque<Bytes>,
-    bytes: usize,
-    /// The number of the first event in the ring.
-    first: u64,
-    /// Events before this one have been handed to a reader.
-    sent: u64,
-    unsent_bytes: usize,
-    is_ended: bool,
-    /// The reader that is attached is let go when it has read everything.
-    is_paused: bool,
-    /// Counts attachments: a reader whose number is not this one has been replaced.
-    reader: u64,
-    has_reader: bool,
-}
-
-enum Next {
-    Event(Bytes),
-    Nothing,
-    Over,
-}
-
 impl Stream {
-    /// A stream of the stateless era, and the events for its client.
-    pub(crate) fn plain() -> (Rc<Self>, mpsc::Receiver<Bytes>) {
-        let ring = RefCell::default();
+    fn new(number: u32, is_resumable: bool, has_priming: bool, shared: Shared) -> Self {
         let (news, turned) = (Notify::new(), Notify::new());
-        let stream = Rc::new(Self { number: None, has_priming: false, ring, news, turned });
-        let events = stream.attach(0);
+        Self { number, is_resumable, has_priming, shared, news, turned }
+    }
+
+    /// A stream of the stateless era, and the events for its client.
+    pub(crate) fn plain(account: Account) -> (Rc<Self>, mpsc::Receiver<Bytes>) {
+        let shared = Shared { replay: Rc::new(RefCell::new(Replay::of_one())), account };
+        let stream = Rc::new(Self::new(STANDING, false, false, shared));
+        let events = stream.attach(Some(0));
         (stream, events)
     }
 
     /// Waits until something was sent.
     pub(crate) async fn spoken(&self) {
-        self.until(|ring| !ring.events.is_empty() || ring.first > 0).await;
+        self.until(|replay| replay.has_spoken(self.number)).await;
     }
 
     /// Waits until its reader has gone.
     pub(crate) async fn abandoned(&self) {
-        self.until(|ring| !ring.has_reader).await;
+        self.until(|replay| !replay.has_reader(self.number)).await;
     }
 
-    async fn until(&self, is_so: impl Fn(&Ring) -> bool) {
+    /// Waits until its client has gone and cannot come back, because it has seen no event.
+    pub(crate) async fn lost(&self) {
+        self.until(|replay| replay.is_lost(self.number)).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Replay<Bytes>) -> bool) {
         loop {
             let mut turned = std::pin::pin!(self.turned.notified());
             turned.as_mut().enable();
-            if is_so(&self.ring.borrow()) {
+            if is_so(&self.shared.replay.borrow()) {
                 return;
             }
             turned.await;
         }
     }
 
-    fn new(number: u32, has_priming: bool) -> Self {
-        let (ring, news, turned) = (RefCell::default(), Notify::new(), Notify::new());
-        let stream = Self { number: Some(number), has_priming, ring, news, turned };
-        if has_priming {
-            let id = format!("id: {number}-0\nretry: {RETRY_MS}\ndata:\n\n");
-            stream.ring.borrow_mut().push(id.into());
-        }
-        stream
-    }
-
     /// Sends a message.
     pub(crate) fn send(&self, message: &[u8], weight: Weight) {
-        let mut ring = self.ring.borrow_mut();
-        if ring.is_ended || (weight == Weight::Notice && ring.unsent_bytes > UNSENT_BYTES) {
-            return;
+        let weight = match weight {
+            Weight::Needed => tidegate_mcp::replay::Weight::Needed,
+            Weight::Notice => tidegate_mcp::replay::Weight::Notice,
+        };
+        self.put(|number| self.event(number, message), weight);
+    }
+
+    /// Sends the answer to a request.
+    pub(crate) fn answer(&self, id: &Id, message: &[u8]) {
+        let weight = tidegate_mcp::replay::Weight::Answer(id.clone());
+        self.put(|number| self.event(number, message), weight);
+    }
+
+    fn put(&self, event: impl FnOnce(u64) -> Vec<u8>, weight: tidegate_mcp::replay::Weight) {
+        let mut replay = self.shared.replay.borrow_mut();
+        let number = replay.next_number(self.number);
+        let event = event(number);
+        let bytes = event.len();
+        let body = self.shared.account.hold(event).map(|text| Body { text, bytes });
+        let note = |id: &Id| self.note(id, number);
+        if replay.send(self.number, body, weight, note) == Taken::Gone {
+            self.shared.account.count_gone();
         }
-        let number = ring.first + ring.events.len() as u64;
-        let event = event(self.number, number, message);
-        ring.push(event);
-        drop(ring);
+        drop(replay);
         self.news.notify_one();
         self.turned.notify_waiters();
     }
 
+    /// What takes the place of an answer that is gone.
+    fn note(&self, id: &Id, number: u64) -> Body<Bytes> {
+        let message = "the answer is gone: nobody read it in time, and too much of it would have \
+                       had to be kept; call again";
+        let data = r#"{"code":"answer_gone"}"#;
+        let message = message::error(Some(id), INTERNAL_ERROR, message, Some(data));
+        let text = Bytes::from(self.event(number, message.as_bytes()));
+        Body { bytes: text.len(), text }
+    }
+
+    fn event(&self, number: u64, message: &[u8]) -> Vec<u8> {
+        event(self.is_resumable.then_some(self.number), number, message)
+    }
+
     /// Whether a reader is attached.
     pub(crate) fn has_reader(&self) -> bool {
-        self.ring.borrow().has_reader
+        self.shared.replay.borrow().has_reader(self.number)
     }
 
     /// Lets its reader go, who comes back for the rest, if the client knows of such things.
     pub(crate) fn pause(&self) {
         if self.has_priming {
-            self.ring.borrow_mut().is_paused = true;
+            self.shared.replay.borrow_mut().pause(self.number);
             self.news.notify_one();
         }
     }
 
-    pub(super) fn end(&self) {
-        self.ring.borrow_mut().is_ended = true;
+    /// Nothing more will be sent; the number of a stream that is forgotten for it.
+    pub(super) fn end(&self) -> Option<u32> {
+        let forgotten = self.shared.replay.borrow_mut().end(self.number);
         self.news.notify_one();
+        forgotten
     }
 
-    fn remembers(&self, event: u64) -> bool {
-        let ring = self.ring.borrow();
-        (ring.first..=ring.first + ring.events.len() as u64).contains(&event)
-    }
-
-    /// Attaches a reader, who begins with the event of this number (or the first one there is).
-    pub(crate) fn attach(self: &Rc<Self>, from: u64) -> mpsc::Receiver<Bytes> {
+    /// Attaches a reader, who begins with the event of this number (or the first one there is), or
+    /// with what has not been sent to any.
+    fn attach(self: &Rc<Self>, from: Option<u64>) -> mpsc::Receiver<Bytes> {
         let (sender, events) = mpsc::channel(STREAM_AHEAD);
-        let mut ring = self.ring.borrow_mut();
-        ring.reader += 1;
-        ring.has_reader = true;
-        ring.is_paused = false;
-        let (reader, from) = (ring.reader, from.max(ring.first));
-        drop(ring);
+        let (reader, from) = self.shared.replay.borrow_mut().attach(self.number, from);
         // The reader before this one must see that it is over.
         self.news.notify_waiters();
         let stream = Rc::clone(self);
         task::spawn("events for a client", async move {
             stream.feed(reader, from, sender).await;
-            stream.ring.borrow_mut().detach(reader);
+            let note = |id: &Id, number: u64| {
+                stream.shared.account.count_gone();
+                stream.note(id, number)
+            };
+            stream.shared.replay.borrow_mut().detach(stream.number, reader, note);
             stream.turned.notify_waiters();
         });
         events
@@ -254,21 +272,20 @@ impl Stream {
 
     /// Attaches a reader to what has not been sent to any.
     pub(crate) fn attach_unsent(self: &Rc<Self>) -> mpsc::Receiver<Bytes> {
-        let sent = self.ring.borrow().sent;
-        self.attach(sent)
+        self.attach(None)
     }
 
     async fn feed(&self, reader: u64, from: u64, sender: mpsc::Sender<Bytes>) {
         let mut at = from;
         loop {
-            let next = self.ring.borrow_mut().next(reader, at);
+            let next = self.shared.replay.borrow().next(self.number, reader, at);
             match next {
-                Next::Event(event) => {
+                Next::Event(event, then) => {
                     if sender.send(event).await.is_err() {
                         return;
                     }
-                    at += 1;
-                    self.ring.borrow_mut().mark_sent(at);
+                    at = then;
+                    self.shared.replay.borrow_mut().mark_sent(self.number, at);
                 }
                 Next::Over => return,
                 Next::Nothing => tokio::select! {
@@ -284,64 +301,8 @@ impl Stream {
     }
 }
 
-impl Ring {
-    fn push(&mut self, event: Bytes) {
-        self.bytes += event.len();
-        self.unsent_bytes += event.len();
-        self.events.push_back(event);
-        self.forget_sent();
-    }
-
-    fn next(&self, reader: u64, at: u64) -> Next {
-        if reader != self.reader {
-            return Next::Over;
-        }
-        let event = at.checked_sub(self.first).and_then(|index| self.events.get(index as usize));
-        match event {
-            Some(event) => Next::Event(event.clone()),
-            None if self.is_ended || self.is_paused => Next::Over,
-            None => Next::Nothing,
-        }
-    }
-
-    fn mark_sent(&mut self, upto: u64) {
-        while self.sent < upto {
-            let index = self.sent.checked_sub(self.first);
-            let event = index.and_then(|index| self.events.get(index as usize));
-            self.unsent_bytes -= event.map_or(0, Bytes::len).min(self.unsent_bytes);
-            self.sent += 1;
-        }
-        self.forget_sent();
-    }
-
-    /// Drops the oldest of what was sent, past the bounds. What nobody ever read is dropped too
-    /// where a stream has no reader and its ring is far too long.
-    fn forget_sent(&mut self) {
-        loop {
-            let too_much = self.events.len() > REPLAY_EVENTS || self.bytes > REPLAY_BYTES;
-            let is_spare = self.first < self.sent || self.events.len() > 4 * REPLAY_EVENTS;
-            if !(too_much && is_spare) {
-                return;
-            }
-            let Some(oldest) = self.events.pop_front() else { return };
-            self.bytes -= oldest.len();
-            if self.first >= self.sent {
-                self.unsent_bytes -= oldest.len().min(self.unsent_bytes);
-                self.sent = self.first + 1;
-            }
-            self.first += 1;
-        }
-    }
-
-    fn detach(&mut self, reader: u64) {
-        if reader == self.reader {
-            self.has_reader = false;
-        }
-    }
-}
-
 /// One event. A message of several lines is sent as several: they are one again when read.
-fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Bytes {
+fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut event = Vec::with_capacity(message.len() + 48);
     event.extend_from_slice(b"event: message\n");
@@ -354,7 +315,7 @@ fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Bytes {
         event.push(b'\n');
     }
     event.push(b'\n');
-    event.into()
+    event
 }
 
 #[cfg(test)]

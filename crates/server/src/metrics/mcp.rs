@@ -21,6 +21,7 @@ pub(super) struct McpFamilies {
     definitions_skipped: IntCounterVec,
     starts: IntCounterVec,
     refused: IntCounterVec,
+    retained: IntGauge,
     attempt: IntCounterVec,
     success: IntCounterVec,
     failure: IntCounterVec,
@@ -35,6 +36,10 @@ impl McpFamilies {
             registered(registry, made.expect("the names in this file are valid"))
         };
         let sessions = IntGauge::new("tidegate_mcp_sessions", "Open MCP sessions of clients.");
+        let retained = IntGauge::new(
+            "tidegate_mcp_retained_bytes",
+            "Bytes of MCP events on their way to clients, or kept for those that come back.",
+        );
         let latency = HistogramOpts::new(
             "tidegate_keepalive_latency_seconds",
             "Time from a keepalive to its answer.",
@@ -47,6 +52,7 @@ impl McpFamilies {
                 &["server", "outcome"],
             ),
             sessions: registered(registry, sessions.expect("the name is valid")),
+            retained: registered(registry, retained.expect("the name is valid")),
             reinitialised: counter(
                 "mcp_reinitialised_total",
                 "Connections to MCP servers that were lost and regained.",
@@ -98,6 +104,11 @@ impl Metrics {
     /// This many sessions are open.
     pub(crate) fn mcp_sessions(&self, count: usize) {
         self.mcp.sessions.set(count as i64);
+    }
+
+    /// So many bytes more are held for clients, or fewer.
+    pub(crate) fn mcp_retained(&self, bytes: i64) {
+        self.mcp.retained.add(bytes);
     }
 
     /// A lost connection was regained.

@@ -165,3 +165,73 @@ fn twenty_calls_of_one_session_run_at_once() {
         assert!(began.elapsed() < ms(3000), "{:?}", began.elapsed());
     }
 }
+
+#[test]
+fn answers_nobody_reads_are_kept_within_a_bound_and_a_resume_says_that_they_are_gone() {
+    const SESSION_BYTES: f64 = 1024.0 * 1024.0;
+    let tools = vec![Tool::new("big", Act::Big(2 << 20)), Tool::new("small", Act::Big(100_000))];
+    let fake = FakeMcpServer::start(Script::of(tools));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let mut left = Vec::new();
+    for _ in 0..10 {
+        for tool in ["big", "small"] {
+            let mut call = client.start("tools/call", json!({"name": tool}));
+            let prime = call.exchange.event().expect("it primes").id.expect("an id");
+            left.push((tool, call.id.clone(), prime));
+        }
+    }
+    let answered = "tidegate_mcp_calls_total{outcome=\"success\",server=\"a\"}";
+    eventually("all were answered", || gate.metric(answered) >= 20.0);
+    let retained = || gate.metric("tidegate_mcp_retained_bytes");
+    eventually("nothing more is on its way", || retained() <= SESSION_BYTES + 4096.0);
+    let mut gone = 0;
+    for (tool, id, prime) in left.into_iter().rev().take(4) {
+        let mut rest = client.resume(&prime);
+        if tool == "big" && rest.status == 410 {
+            // It had been handed to the connection that broke.
+            gone += 1;
+            continue;
+        }
+        let answer = rest.message().expect("an answer");
+        assert_eq!(answer["id"], id);
+        match tool {
+            "small" => assert_eq!(text_of(&answer["result"]).len(), 100_000, "it fits"),
+            _ => {
+                assert_eq!(answer["error"]["data"]["code"], "answer_gone");
+                gone += 1;
+            }
+        }
+    }
+    assert_eq!(gone, 2);
+    client.delete();
+    eventually("an ended session keeps nothing", || retained() == 0.0);
+}
+
+#[test]
+fn a_call_whose_client_left_and_cannot_come_back_is_cancelled() {
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(20_000))]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    // Without a first event it has no id to come back with.
+    let client = gate.open_as(&Hello { version: "2025-06-18", ..Hello::default() });
+    client.tools();
+    let call = client.start("tools/call", json!({"name": "slow"}));
+    eventually("it has arrived", || fake.counts().delivered("slow") == 1);
+    drop(call);
+    eventually("its server is told", || fake.counts().cancelled == 1);
+    assert_eq!(gate.health("a")["consecutive_failures"], 0);
+}
+
+#[test]
+fn a_stream_that_is_forgotten_is_gone_and_not_silent() {
+    let fake = FakeMcpServer::start(Script::default());
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    let mut call = client.start("tools/call", json!({"name": "echo"}));
+    let prime = call.exchange.event().expect("it primes").id.expect("an id");
+    assert!(call.finish()["result"].is_object());
+    (0..20).for_each(|_| drop(client.text("echo")));
+    let mut resumed = client.resume(&prime);
+    assert_eq!(resumed.status, 410);
+    assert!(resumed.json()["error"]["message"].is_string());
+}

@@ -110,7 +110,7 @@ async fn work(
     envelope: Envelope,
     answer: oneshot::Sender<Answer>,
 ) {
-    let (stream, events) = Stream::plain();
+    let (stream, events) = Stream::plain(client.ground.account(&client.caller()));
     let params = Params::parse(request.params).unwrap_or_default();
     let asked = format!("{} {:?}", request.method, heading::name_of(request.method, &params));
     let call = match client.parked.back(request.params, &asked, client.ground.now()) {
@@ -207,7 +207,7 @@ fn finish(request: &Request<'_>, unsent: Unsent, stream: &Stream, made: Made) {
     match unsent {
         Some((answer, _)) => drop(answer.send(whole(request, made))),
         None => {
-            stream.send(dressed(request, made).1.as_bytes(), Weight::Needed);
+            stream.answer(&request.id, dressed(request, made).1.as_bytes());
             stream.end();
         }
     }
@@ -232,7 +232,7 @@ async fn respond(client: &Rc<Client>, method: &str, asked: Asked<'_>) -> Made {
 
 /// Tells a client what it asked for, until it closes the stream or the gateway does.
 async fn listen(client: &Rc<Client>, id: &Id, filter: Filter, answer: oneshot::Sender<Answer>) {
-    let (stream, events) = Stream::plain();
+    let (stream, events) = Stream::plain(client.ground.account(&client.caller()));
     let uris = filter.uris.clone();
     let number = client.listens.open(id, filter, &stream);
     let end = ListenEnd { client, number };

@@ -2,8 +2,8 @@
 //! it for each caller.
 //!
 //! A place is held from before a program starts until the last process of it is gone, so the bound
-//! is one on processes and not on wishes. The gateway's own programs count in the whole only. All of
-//! it is on the MCP thread: no locks.
+//! is one on processes and not on wishes. The gateway's own programs count in the whole only. All
+//! of it is on the MCP thread: no locks.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
