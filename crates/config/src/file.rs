@@ -34,7 +34,10 @@ pub use self::{
     },
     policy::PolicyFile,
     provider::{Api, Auth, ProviderFile, Serves, TargetFile},
-    route::{AffinityFile, HoldFile, OnAuthErrorWord, Pick, PinWord, RetryBudgetFile, RouteFile},
+    route::{
+        AffinityFile, HoldFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, RetryBudgetFile,
+        RouteFile,
+    },
     service::{
         HistoryFile, LimitsFile, LogFile, LogFormat, LogLevel, ReloadFile, ShutdownFile, StateFile,
         TelemetryFile,

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use tidegate_core::{
     settings::{
-        Abilities, BackendSettings, EndpointSettings, KeySettings, MemberSettings, RouteSettings,
-        Settings, Standing,
+        Abilities, BackendSettings, EndpointSettings, KeyFingerprint, KeySettings, MemberSettings,
+        RouteSettings, Settings, Standing,
     },
     time::Millis,
 };
@@ -139,7 +139,10 @@ impl<'a> Resolver<'a> {
         identity: String,
         secret: Option<Secret>,
     ) -> usize {
-        self.settings.keys.push(KeySettings { id: format!("{provider}#{number}"), identity });
+        let id = format!("{provider}#{number}");
+        // Whoever serves with the config makes fingerprints of `secrets`.
+        let fingerprint = KeyFingerprint::default();
+        self.settings.keys.push(KeySettings { id, identity, fingerprint });
         self.secrets.push(secret);
         self.settings.keys.len() - 1
     }
@@ -161,6 +164,7 @@ impl<'a> Resolver<'a> {
                 max_hops: route.max_hops,
                 patience_share: route.patience_share,
                 budget: route.retry_budget.settings(),
+                last_resort: route.last_resort.settings(),
                 on_auth_error: route.on_auth_error.into(),
             });
         }

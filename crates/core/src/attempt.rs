@@ -136,6 +136,8 @@ pub enum End {
     Deadline,
     /// The client will not wait any longer.
     OutOfPatience,
+    /// Every candidate that is left is over its limit of last resorts.
+    LastResortLimit,
     /// No candidate is left, or there never was one.
     NothingLeft,
     /// No target of the route can do what the request needs.
@@ -187,9 +189,11 @@ impl AttemptLog {
             End::NothingAble => (Answer::NothingAble, NOTHING_ABLE),
             End::AuthSurfaced => self.relay(self.iter().last()),
             End::ClientFault if self.too_long().next().is_none() => self.relay(self.iter().last()),
-            End::ClientFault | End::HopLimit | End::BudgetSpent | End::NothingLeft => {
-                self.relay(self.to_relay())
-            }
+            End::ClientFault
+            | End::HopLimit
+            | End::BudgetSpent
+            | End::LastResortLimit
+            | End::NothingLeft => self.relay(self.to_relay()),
             End::Deadline if self.to_relay().is_some() => self.relay(self.to_relay()),
             // An attempt that was not given up, but failed when no time was left for another.
             End::OutOfPatience if self.iter().last().is_some_and(Attempt::has_error_status) => {

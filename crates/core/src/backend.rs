@@ -9,7 +9,8 @@
 //!   attempt takes the passes of both or of neither.
 //! - A target is *excluded* when every key is, or it is itself. It is *inside a window* when each
 //!   key that is not excluded has one (if all are excluded: when each of them has one).
-//! - Free keys are used in turn; if none is free, the one whose re-entry comes first.
+//! - A session's own key is used while it is free. Otherwise free keys are used in turn; if none is
+//!   free, the one whose re-entry comes first.
 //!
 //! What an outcome does to all this is in `report.rs`; who is asked is the plan's business.
 
@@ -21,7 +22,8 @@ use crate::{
     mark::{Mark, Standing},
     permit::Permit,
     probe::SharedContact,
-    settings::{Abilities, BackendSettings, EndpointSettings, KeySettings},
+    read::{Rank, rank},
+    settings::{Abilities, BackendSettings, EndpointSettings, KeyFingerprint, KeySettings},
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
 };
@@ -57,13 +59,19 @@ pub(crate) fn streak_only(settings: &EndpointSettings) -> crate::settings::Healt
 pub(crate) struct Key {
     pub(crate) id: Arc<str>,
     pub(crate) identity: String,
+    pub(crate) fingerprint: KeyFingerprint,
     /// Shared with the same key after a reload, which may have given it another name.
     pub(crate) exclusion: Arc<Mark>,
 }
 
 impl Key {
     pub(crate) fn new(settings: &KeySettings, exclusion: Arc<Mark>) -> Self {
-        Self { id: settings.id.as_str().into(), identity: settings.identity.clone(), exclusion }
+        Self {
+            id: settings.id.as_str().into(),
+            identity: settings.identity.clone(),
+            fingerprint: settings.fingerprint,
+            exclusion,
+        }
     }
 }
 
@@ -228,6 +236,11 @@ impl Backend {
         }
     }
 
+    /// What stands against it, added up.
+    pub(crate) fn rank(&self, now: Now) -> Rank {
+        rank(&self.read(now), now)
+    }
+
     /// Where a probe of it looks: its endpoint's contact with traffic, else its own.
     pub(crate) fn contact(&self) -> &SharedContact {
         self.endpoint.as_ref().map_or(&self.health.contact, |endpoint| &endpoint.contact)
@@ -258,6 +271,17 @@ impl Backend {
             return Some(free);
         }
         (0..count).filter(|&key| may_use(key)).min_by_key(|&key| self.keys[key].free_from(now))
+    }
+
+    /// The free key with this fingerprint, among those `may_use` admits.
+    pub(crate) fn free_key(
+        &self,
+        now: Now,
+        fingerprint: KeyFingerprint,
+        may_use: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let is_it = |key: &TargetKey| key.key.fingerprint == fingerprint && key.is_free(now);
+        (0..self.keys.len()).find(|&key| may_use(key) && is_it(&self.keys[key]))
     }
 
     /// The moment from which nothing stands against it, as far as is known now.

@@ -1,6 +1,7 @@
 //! The choice itself: a pure function of what was read.
 //!
-//! In order: keep only the lowest rank present; another free key of the target just tried; a live
+//! In order: leave out what is over its limit of last resorts; keep only the lowest rank present;
+//! another free key of the target just tried; a live
 //! pin that is eligible; else the lowest-numbered tier and the tactic. `plan.rs` reads, calls
 //! this, takes the permit of the picked one, and calls again if somebody else was faster;
 //! `explain.rs` calls the same without taking anything; a replay calls it with recorded reads.
@@ -63,6 +64,8 @@ pub enum PinUse {
     Honoured,
     /// It is kept, but all slots of its half-open target are taken: this request goes elsewhere.
     KeptWhileFull,
+    /// It is kept, but its target is over the limit of last resorts: this request goes elsewhere.
+    KeptOverLimit,
     /// Its target is not a candidate, or not among the best.
     Declined,
 }
@@ -72,6 +75,12 @@ impl PinUse {
     #[must_use]
     pub const fn is_replaced(self) -> bool {
         matches!(self, Self::None | Self::Expired | Self::Declined)
+    }
+
+    /// Whether the pin stays although this request goes elsewhere.
+    #[must_use]
+    pub const fn is_kept_unused(self) -> bool {
+        matches!(self, Self::KeptWhileFull | Self::KeptOverLimit)
     }
 }
 
@@ -88,8 +97,9 @@ pub fn select(
     cursor: impl Fn(u16) -> u32,
 ) -> Option<Selection> {
     // The least pair is the lowest rank present and, of that rank, the lowest-numbered tier.
-    let (rank, tier) = reads.iter().map(|read| (read.rank, read.tier)).min()?;
-    let kept = |read: &Read| read.rank == rank;
+    let usable = reads.iter().filter(|read| !read.is_over_limit);
+    let (rank, tier) = usable.map(|read| (read.rank, read.tier)).min()?;
+    let kept = |read: &Read| read.rank == rank && !read.is_over_limit;
     let position = |candidate: u16| reads.iter().position(|read| read.candidate == candidate);
 
     let next_key = circumstances.next_key_of.and_then(position);
@@ -113,15 +123,20 @@ pub fn select(
 }
 
 /// A pin is followed when its target is among the kept ones and every kept target of a
-/// lower-numbered tier is in its promotion hold.
+/// lower-numbered tier is in its promotion hold. If only the limit of last resorts keeps it from
+/// being followed, it stays.
 fn pin_use(reads: &[Read], rank: Rank, index: Option<usize>) -> PinUse {
     let Some(pinned) = index.map(|index| &reads[index]) else {
         return PinUse::Declined;
     };
-    let is_drawn_up =
-        reads.iter().any(|read| read.rank == rank && read.tier < pinned.tier && !read.is_held);
+    let is_limited = pinned.is_over_limit;
+    let rank = if is_limited { lowest_rank(reads).unwrap_or(rank) } else { rank };
+    let is_drawn_up = reads.iter().any(|read| {
+        let is_kept = read.rank == rank && (is_limited || !read.is_over_limit);
+        is_kept && read.tier < pinned.tier && !read.is_held
+    });
     if pinned.rank == rank && !is_drawn_up {
-        PinUse::Honoured
+        if is_limited { PinUse::KeptOverLimit } else { PinUse::Honoured }
     } else if pinned.is_full {
         PinUse::KeptWhileFull
     } else {

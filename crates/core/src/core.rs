@@ -18,7 +18,7 @@ use crate::{
     plan::{Ask, Plan},
     probe::{Contact, ProbeOutcome},
     route::Route,
-    settings::{BackendSettings, KeySettings, Settings},
+    settings::{BackendSettings, KeyFingerprint, KeySettings, Settings},
     snapshot::{BackendSnapshot, EndpointSnapshot, KeySnapshot, Snapshot},
     time::{Millis, Now},
     transition::{Change, Notes, Scope},
@@ -246,6 +246,22 @@ impl Core {
         pin.holds(now).then(|| name(pin.backend)).flatten()
     }
 
+    /// The key a session is pinned to on a route at `now`, by its place in the target's pool:
+    /// `None` also where a reload took it away.
+    #[must_use]
+    pub fn pinned_key(
+        &self,
+        route: &Route,
+        now: Now,
+        caller: &str,
+        session: &str,
+    ) -> Option<usize> {
+        let pin = self.pins.get(self.pins.key(&route.name, caller, session))?;
+        let backend = self.backends.iter().find(|it| it.number == pin.backend)?;
+        let fingerprint = pin.key.filter(|_| pin.holds(now))?;
+        backend.keys.iter().position(|it| it.key.fingerprint == fingerprint)
+    }
+
     /// Pins a session by hand: a restored session, or a scenario's beginning.
     pub fn pin(
         &self,
@@ -257,7 +273,7 @@ impl Core {
     ) {
         if let Some(backend) = self.backend(id) {
             let key = self.pins.key(&route.name, caller, session);
-            self.pins.set(now, key, Pin { backend: backend.number, until });
+            self.pins.set(now, key, Pin { backend: backend.number, key: None, until });
         }
     }
 
@@ -339,7 +355,11 @@ impl Core {
         let endpoint = settings.endpoint.map(|index| Arc::clone(&endpoints[index]));
         let keys: Vec<Arc<Key>> = if settings.keys.is_empty() {
             let identity = settings.identity.clone();
-            let own = KeySettings { id: settings.id.clone(), identity };
+            let own = KeySettings {
+                id: settings.id.clone(),
+                identity,
+                fingerprint: KeyFingerprint::default(),
+            };
             let old = self.backend(&settings.id).and_then(|old| old.keys.first());
             let old = old.filter(|old| old.key.identity == own.identity);
             let exclusion = old.map(|old| Arc::clone(&old.key.exclusion)).unwrap_or_default();

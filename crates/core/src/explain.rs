@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     backend::Backend,
     breaker::State,
-    choice::{Circumstances, PinUse, select},
-    mark::Standing as MarkStanding,
+    choice::{Circumstances, PinUse, lowest_rank, select},
+    mark::{MarkReason, Standing as MarkStanding},
     pins::Pins,
     plan::Ask,
     read::{Rank, Read},
-    route::{Ability, Barred, Candidate, Route},
+    route::{Ability, Barred, Candidate, Needs, Route},
     time::{Millis, Now},
 };
 
@@ -26,7 +26,7 @@ pub struct Explanation {
     pub candidates: Vec<CandidateVerdict>,
     /// What would become of the session's pin.
     pub pin: PinUse,
-    /// The rank that was kept; `None` without candidates.
+    /// The lowest rank present; `None` without candidates.
     pub rank: Option<Rank>,
 }
 
@@ -86,6 +86,37 @@ pub enum Obstacle {
     Window(MarkStanding),
     /// An exclusion of one of its keys, or of itself.
     Exclusion(MarkStanding),
+    /// The route has made as many attempts past its breaker or exclusion as its limit allows.
+    LastResortLimit {
+        /// When the next one may be made; [`Now::NEVER`] if the limit has no refill.
+        free_from: Now,
+    },
+}
+
+impl Obstacle {
+    /// What stands against it, as a phrase after its name.
+    #[must_use]
+    pub const fn phrase(&self) -> &'static str {
+        match self {
+            Self::Inactive => "is switched off in the config",
+            Self::Unconfigured => "has no usable key",
+            Self::SwitchedOff(_) => "is drained",
+            Self::Lacks(ability) => ability.lack(),
+            Self::Breaker { state: State::Open, .. } => "has an open breaker",
+            Self::Breaker { .. } => "has a trial under way",
+            Self::Endpoint { state: State::Open, .. } => "cannot be reached",
+            Self::Endpoint { .. } => "is being tried again",
+            Self::Window(_) => "is rate limited",
+            Self::Exclusion(MarkStanding { reason: MarkReason::ModelGone, .. }) => {
+                "does not have its model"
+            }
+            Self::Exclusion(MarkStanding { reason: MarkReason::Exhausted, .. }) => {
+                "has no quota left"
+            }
+            Self::Exclusion(_) => "refused its key",
+            Self::LastResortLimit { .. } => "has reached the limit of last resorts",
+        }
+    }
 }
 
 pub(crate) fn explain(
@@ -119,15 +150,16 @@ pub(crate) fn explain(
     let circumstances = Circumstances { tactic, draw, pin, next_key_of: None };
     let selection = select(&reads, &circumstances, |tier| route.cursor(tier));
     let chosen = selection.map(|selection| reads[selection.index].candidate);
-    let rank = selection.map(|selection| selection.rank);
+    let rank = lowest_rank(&reads);
+    let kept = selection.map(|selection| selection.rank);
     let verdict = |index: usize, candidate: &Candidate| {
         let read = reads.iter().find(|read| usize::from(read.candidate) == index);
         match read {
             Some(read) if Some(read.candidate) == chosen => {
                 Verdict::Chosen { is_last_resort: read.rank.is_last_resort() }
             }
-            Some(read) if Some(read.rank) == rank => Verdict::Held,
-            _ => Verdict::Skipped(obstacles(candidate, now, ask)),
+            Some(read) if Some(read.rank) == kept && !read.is_over_limit => Verdict::Held,
+            _ => Verdict::Skipped(obstacles(candidate, now, &ask.needs)),
         }
     };
     let candidates = route
@@ -143,13 +175,21 @@ pub(crate) fn explain(
     Explanation { candidates, pin: selection.map_or(PinUse::None, |it| it.pin), rank }
 }
 
-fn obstacles(candidate: &Candidate, now: Now, ask: &Ask<'_>) -> Vec<Obstacle> {
-    match candidate.barred(now, &ask.needs) {
+/// Everything that stands against a candidate at `now`.
+pub(crate) fn obstacles(candidate: &Candidate, now: Now, needs: &Needs) -> Vec<Obstacle> {
+    match candidate.barred(now, needs) {
         Some(Barred::Inactive) => vec![Obstacle::Inactive],
         Some(Barred::Unconfigured) => vec![Obstacle::Unconfigured],
         Some(Barred::SwitchedOff(standing)) => vec![Obstacle::SwitchedOff(standing)],
         Some(Barred::Lacks(ability)) => vec![Obstacle::Lacks(ability)],
-        None => health_obstacles(&candidate.backend, now),
+        None => {
+            let mut obstacles = health_obstacles(&candidate.backend, now);
+            let free_from = candidate.last_resorts.free_from(now).unwrap_or(Now::NEVER);
+            if candidate.backend.rank(now).is_limited() && free_from > now {
+                obstacles.push(Obstacle::LastResortLimit { free_from });
+            }
+            obstacles
+        }
     }
 }
 

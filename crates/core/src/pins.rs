@@ -3,6 +3,8 @@
 //! Rules kept here:
 //! - The TTL is strict: locked once, not extended by use. At exactly its deadline a pin still
 //!   holds, so that a session of `ttl` length is served by one target from end to end.
+//! - A provider's prompt cache belongs to a key, so a pin names the key too, by its fingerprint:
+//!   it stays the same key when a reload moves it inside its pool.
 //! - The table is bounded. A full shard drops what has expired, else what would expire first.
 //! - Sessions are kept as keyed hashes of 128 bits, 32 of them the route's: no caller's text stays
 //!   in memory, and nobody can aim at another caller's entry without knowing the seed (I16).
@@ -16,6 +18,7 @@ use std::{
 };
 
 use crate::{
+    settings::KeyFingerprint,
     sync::{AtomicU32, Mutex, Ordering, lock},
     time::Now,
 };
@@ -24,10 +27,12 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PinKey(u128);
 
-/// A pin: the number of the backend and the last moment it holds.
+/// A pin: the number of the backend, the key that was used there, and the last moment it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pin {
     pub(crate) backend: u32,
+    /// `None` until it has been used.
+    pub(crate) key: Option<KeyFingerprint>,
     pub(crate) until: Now,
 }
 
@@ -141,7 +146,7 @@ mod tests {
     use super::*;
 
     fn pin(until: u64) -> Pin {
-        Pin { backend: 1, until: Now(until) }
+        Pin { backend: 1, key: None, until: Now(until) }
     }
 
     #[test]

@@ -14,7 +14,9 @@
 //!   (`plan/patience.rs`).
 //! - The first hop, to a target of rank 0, is free; every other hop draws on the budget, asked
 //!   before the pick (I19).
-//! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20).
+//! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20). Its key
+//!   moves to the next free one when it is not free, without a new lock time.
+//! - Attempts past a breaker or an exclusion are limited for each target of the route (I21).
 
 mod patience;
 
@@ -26,14 +28,16 @@ use patience::{Patience, Unsettled};
 
 use crate::{
     attempt::{Attempt, AttemptLog, End, Finish},
+    backend::Backend,
     choice::{Circumstances, PinUse, SelectedBy, Selection, lowest_rank, select},
     draw::mix,
+    explain::{Obstacle, obstacles},
     outcome::{GoOn, Outcome, OutcomeKind},
     permit::Permit,
     pins::{Pin, PinKey, Pins},
     read::Rank,
     route::{Ability, Barred, Candidate, Needs, Route},
-    settings::{OnAuthError, PinMode},
+    settings::{KeyFingerprint, OnAuthError, PinMode},
     time::{Millis, Now},
     transition::Notes,
 };
@@ -200,7 +204,7 @@ impl Plan {
         let number = |it: &Attempt| self.route.backend(it.candidate).number;
         match self.log.iter().next().map(number) {
             Some(first) => self.log.iter().any(|it| number(it) != first),
-            None => self.end == Some(End::NothingLeft),
+            None => matches!(self.end, Some(End::NothingLeft | End::LastResortLimit)),
         }
     }
 
@@ -231,10 +235,22 @@ impl Plan {
             if selection.by == SelectedBy::Tactic {
                 route.move_cursor(&read);
             }
-            if let Some(permit) = self.admit(now, read.candidate, &selection) {
+            let pinned_key = match selection.by {
+                SelectedBy::Pin => pin.live.and_then(|pin| pin.key),
+                SelectedBy::NextKey | SelectedBy::Tactic => None,
+            };
+            let permit = self.admit(now, read.candidate, &selection, pinned_key);
+            let bucket = &route.candidates[usize::from(read.candidate)].last_resorts;
+            if permit.is_some() && selection.rank.is_limited() && !bucket.take(now) {
+                notes.reads[selection.index].is_over_limit = true;
+                continue;
+            }
+            if let Some(permit) = permit {
                 let pin = pin.becomes(selection.pin);
                 if self.log.is_empty() && pin.is_replaced() {
-                    self.pin_to(now, permit.backend().number);
+                    self.pin_to(now, &permit.backend, permit.key);
+                } else {
+                    self.follow_key(now, &permit);
                 }
                 self.log.push(Attempt {
                     candidate: read.candidate,
@@ -259,7 +275,7 @@ impl Plan {
             lost.rank = lost.rank.unavailable();
             circumstances.draw = mix(circumstances.draw);
         }
-        Err(End::NothingLeft)
+        Err(End::LastResortLimit)
     }
 
     /// Reads every candidate that this request may still use.
@@ -293,6 +309,9 @@ impl Plan {
         }
         if notes.reads.is_empty() {
             return Err(self.nothing(now));
+        }
+        if notes.reads.iter().all(|read| read.is_over_limit) {
+            return Err(End::LastResortLimit);
         }
         let is_clear = || lowest_rank(&notes.reads).is_some_and(Rank::is_clear);
         let is_free = hop == 0 || (hop == 1 && is_clear());
@@ -355,9 +374,23 @@ impl Plan {
         candidates.filter_map(move |it| Some((&it.backend.id, lack(it)?)))
     }
 
-    fn admit(&self, now: Now, candidate: u16, selection: &Selection) -> Option<Permit> {
+    /// What stands against each member of the route at `now`.
+    pub fn obstacles(&self, now: Now) -> impl Iterator<Item = (&Arc<str>, Vec<Obstacle>)> {
+        let candidates = self.route.candidates.iter();
+        candidates.map(move |it| (&it.backend.id, obstacles(it, now, &self.needs)))
+    }
+
+    fn admit(
+        &self,
+        now: Now,
+        candidate: u16,
+        selection: &Selection,
+        pinned: Option<KeyFingerprint>,
+    ) -> Option<Permit> {
         let backend = self.route.backend(candidate);
-        let key = backend.pick_key(now, |key| self.is_untried(candidate, key))?;
+        let may_use = |key| self.is_untried(candidate, key);
+        let pinned = pinned.and_then(|it| backend.free_key(now, it, may_use));
+        let key = pinned.or_else(|| backend.pick_key(now, may_use))?;
         let mut permit = if selection.rank.is_last_resort() {
             backend.last_resort(now, key)
         } else {
@@ -405,21 +438,38 @@ impl Plan {
         self.stays_at.filter(|_| self.log.is_empty())
     }
 
-    fn pin_to(&self, now: Now, backend: u32) {
-        if let Some(key) = self.session {
+    fn pin_to(&self, now: Now, backend: &Backend, key: usize) {
+        if let Some(session) = self.session {
+            let key = Some(backend.keys[key].key.fingerprint);
             let until = now.after(self.route.affinity_ttl);
-            self.pins.set(now, key, Pin { backend, until });
+            self.pins.set(now, session, Pin { backend: backend.number, key, until });
+        }
+    }
+
+    /// The pin's key moves to the free one that is used in its place, if its own is not free.
+    fn follow_key(&self, now: Now, permit: &Permit) {
+        let backend = &permit.backend;
+        let used = &backend.keys[permit.key];
+        if backend.keys.len() == 1 || !used.is_free(now) {
+            return;
+        }
+        let Some(session) = self.session else { return };
+        let Some(pin) = self.pins.get(session).filter(|it| it.holds(now)) else { return };
+        let is_kept = |key| backend.free_key(now, key, |_| true).is_some();
+        if pin.backend == backend.number && !pin.key.is_some_and(is_kept) {
+            let key = Some(used.key.fingerprint);
+            self.pins.set(now, session, Pin { key, ..pin });
         }
     }
 
     /// `pin: answered`: the pin moves to the target whose success ended the request, if that is
     /// another and the pin was not kept for its own target's sake.
     fn follow_answer(&self, now: Now, answered: &Attempt) {
-        let was_kept = self.log.iter().next().is_some_and(|it| it.pin == PinUse::KeptWhileFull);
-        let number = self.route.backend(answered.candidate).number;
+        let was_kept = self.log.iter().next().is_some_and(|it| it.pin.is_kept_unused());
+        let backend = self.route.backend(answered.candidate);
         let pinned = self.session.and_then(|key| self.pins.get(key));
-        if !was_kept && pinned.is_some_and(|pin| pin.backend != number) {
-            self.pin_to(now, number);
+        if !was_kept && pinned.is_some_and(|pin| pin.backend != backend.number) {
+            self.pin_to(now, backend, usize::from(answered.key));
         }
     }
 }

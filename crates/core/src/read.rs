@@ -42,6 +42,12 @@ impl Rank {
         self.0 & Self::UNAVAILABLE != 0
     }
 
+    /// Whether attempts at this rank are limited: those past a breaker or an exclusion.
+    #[must_use]
+    pub const fn is_limited(self) -> bool {
+        self.0 & (Self::UNAVAILABLE | Self::EXCLUDED) != 0
+    }
+
     pub(crate) const fn unavailable(self) -> Self {
         Self(self.0 | Self::UNAVAILABLE)
     }
@@ -59,6 +65,9 @@ pub struct Read {
     /// Unavailable only because every slot of a half-open breaker is taken, and nothing else
     /// stands against it.
     pub is_full: bool,
+    /// Only an attempt past its breaker or exclusion could be made, and the route's limit of those
+    /// is reached: it is skipped.
+    pub is_over_limit: bool,
     /// Inside its promotion hold, or met by a conversation that stays where its state is: no pin
     /// is drawn away to it.
     pub is_held: bool,
@@ -96,6 +105,7 @@ impl Read {
             tier,
             rank,
             is_full: rank == Rank(Rank::UNAVAILABLE) && !any_open,
+            is_over_limit: false,
             is_held: !now.reached(reading.own.hold_until),
             state: reading.own.state(now),
             generation: reading.own.generation,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     backend::Backend,
     budget::Budget,
+    last_resort::TokenBucket,
     mark::Standing as MarkStanding,
     read::Read,
     settings::{Abilities, Kind, OnAuthError, PinMode, Protocol, RouteSettings, Standing, Tactic},
@@ -89,6 +90,8 @@ pub(crate) struct Candidate {
     pub(crate) tier: u16,
     pub(crate) weight: u32,
     pub(crate) standing: Standing,
+    /// Shared by all places of the same backend in the route, and with the route after a reload.
+    pub(crate) last_resorts: Arc<TokenBucket>,
 }
 
 /// Why a backend of the route is no candidate for a request, whatever its health.
@@ -114,7 +117,10 @@ impl Candidate {
     }
 
     pub(crate) fn read(&self, now: Now, index: usize, tactic: Tactic) -> Read {
-        Read::of(&self.backend, now, (index as u16, self.tier, self.weight), tactic)
+        let mut read = Read::of(&self.backend, now, (index as u16, self.tier, self.weight), tactic);
+        read.is_over_limit =
+            read.rank.is_limited() && self.last_resorts.free_from(now).is_none_or(|at| at > now);
+        read
     }
 }
 
@@ -141,11 +147,18 @@ pub const MEMBERS_MAX: usize = 4096;
 
 impl Route {
     pub(crate) fn new(settings: &RouteSettings, backends: &[Arc<Backend>]) -> Self {
-        let mut candidates = Vec::new();
+        let mut candidates: Vec<Candidate> = Vec::new();
         for (tier, members) in settings.tiers.iter().enumerate() {
             for member in members {
+                let backend = &backends[member.backend];
+                let same = candidates.iter().find(|it| it.backend.number == backend.number);
+                let last_resorts = match same {
+                    Some(same) => Arc::clone(&same.last_resorts),
+                    None => Arc::new(TokenBucket::new(settings.last_resort)),
+                };
                 candidates.push(Candidate {
-                    backend: Arc::clone(&backends[member.backend]),
+                    last_resorts,
+                    backend: Arc::clone(backend),
                     tier: tier as u16,
                     weight: member.weight,
                     standing: member.standing,
@@ -168,11 +181,20 @@ impl Route {
         }
     }
 
-    /// Goes on where `old` stopped: counting, if the budget's settings are the same, and in turn,
-    /// if the members are.
+    /// Goes on where `old` stopped: counting hops and last resorts, if their settings are the same,
+    /// and in turn, if the members are.
     pub(crate) fn continue_from(&mut self, old: &Self) {
         if self.budget.settings() == old.budget.settings() {
             self.budget = Arc::clone(&old.budget);
+        }
+        for candidate in &mut self.candidates {
+            let number = candidate.backend.number;
+            let same = old.candidates.iter().find(|it| it.backend.number == number);
+            let same = same.map(|it| &it.last_resorts);
+            if let Some(same) = same.filter(|it| it.settings() == candidate.last_resorts.settings())
+            {
+                candidate.last_resorts = Arc::clone(same);
+            }
         }
         let members = |route: &Self| -> Vec<(u16, u32)> {
             route.candidates.iter().map(|it| (it.tier, it.backend.number)).collect()

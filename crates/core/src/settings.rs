@@ -133,13 +133,26 @@ pub struct EndpointSettings {
     pub health: HealthSettings,
 }
 
-/// A credential. The core knows its name and its reference, never its value.
+/// A credential. The core knows its name, its reference and a fingerprint, never its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeySettings {
     /// Its name in snapshots and transitions, e.g. `anthropic#2`.
     pub id: String,
     /// What makes it the same key after a reload: provider and reference, `anthropic env:KEY_A`.
     pub identity: String,
+    /// What a session's pin remembers it by.
+    pub fingerprint: KeyFingerprint,
+}
+
+/// A number made from a credential's value, by a keyed hash outside the core. Equal values have
+/// equal numbers while the process runs; it is never shown.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyFingerprint(pub u64);
+
+impl std::fmt::Debug for KeyFingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyFingerprint(..)")
+    }
 }
 
 /// A target or an MCP server.
@@ -256,6 +269,8 @@ pub struct RouteSettings {
     pub patience_share: f64,
     /// The budget of hops that are not free.
     pub budget: BudgetSettings,
+    /// How many attempts may go past the breaker or exclusion of one target.
+    pub last_resort: LastResortSettings,
     /// Whether a rejected key ends the request.
     pub on_auth_error: OnAuthError,
 }
@@ -272,6 +287,7 @@ impl Default for RouteSettings {
             max_hops: 8,
             patience_share: 0.6,
             budget: BudgetSettings::default(),
+            last_resort: LastResortSettings::default(),
             on_auth_error: OnAuthError::FailOver,
         }
     }
@@ -354,6 +370,27 @@ pub struct BudgetSettings {
 impl Default for BudgetSettings {
     fn default() -> Self {
         Self { window: Millis::seconds(10), ratio: 0.2, floor: 100 }
+    }
+}
+
+/// The limit of attempts at one target of a route that go past a breaker or an exclusion: a token
+/// bucket. Both zero: there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastResortSettings {
+    /// How many may be made at once.
+    pub burst: u32,
+    /// How many come back every second.
+    pub per_second: f64,
+}
+
+impl LastResortSettings {
+    /// A limit that is never reached.
+    pub const UNLIMITED: Self = Self { burst: u32::MAX, per_second: 1.0 };
+}
+
+impl Default for LastResortSettings {
+    fn default() -> Self {
+        Self { burst: 100, per_second: 1.0 }
     }
 }
 

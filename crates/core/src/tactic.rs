@@ -89,6 +89,7 @@ mod tests {
             tier: 0,
             rank: Rank(0),
             is_full: false,
+            is_over_limit: false,
             is_held: false,
             state: State::Closed,
             generation: 0,

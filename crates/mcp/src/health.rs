@@ -24,7 +24,7 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Ask, Plan, Step},
-    settings::{MemberSettings, RouteSettings, Standing as Membership},
+    settings::{LastResortSettings, MemberSettings, RouteSettings, Standing as Membership},
     time::{Millis, Now},
     transition::Notes,
 };
@@ -55,6 +55,8 @@ pub fn route(server: &str, members: &[usize]) -> RouteSettings {
         name: route_name(server),
         tiers: members.iter().map(tier).collect(),
         affinity_ttl: Millis::ZERO,
+        // A call never goes past an open breaker, so there is nothing to limit.
+        last_resort: LastResortSettings::UNLIMITED,
         // Every call says itself how long it may take.
         deadline: Millis(u64::MAX),
         max_hops: members.len().saturating_sub(1).try_into().unwrap_or(u32::MAX),
@@ -317,7 +319,8 @@ const fn weight(obstacle: &Obstacle) -> u8 {
         Obstacle::Inactive
         | Obstacle::Unconfigured
         | Obstacle::SwitchedOff(_)
-        | Obstacle::Lacks(_) => 4,
+        | Obstacle::Lacks(_)
+        | Obstacle::LastResortLimit { .. } => 4,
     }
 }
 
@@ -329,13 +332,16 @@ const fn re_entry(obstacle: &Obstacle) -> Option<Now> {
         Obstacle::Breaker { free_from, .. } | Obstacle::Endpoint { free_from, .. } => {
             Some(*free_from)
         }
+        Obstacle::LastResortLimit { free_from } => Some(*free_from),
         Obstacle::Inactive | Obstacle::Unconfigured | Obstacle::Lacks(_) => None,
     }
 }
 
 const fn cause_of(obstacle: &Obstacle) -> Cause {
     match obstacle {
-        Obstacle::Breaker { .. } | Obstacle::Endpoint { .. } => Cause::CircuitOpen,
+        Obstacle::Breaker { .. } | Obstacle::Endpoint { .. } | Obstacle::LastResortLimit { .. } => {
+            Cause::CircuitOpen
+        }
         Obstacle::Exclusion(MarkStanding { reason: MarkReason::AuthRejected, .. }) => {
             Cause::AuthRejected
         }

@@ -16,7 +16,9 @@ use tidegate_config::{
 use tidegate_core::{
     core::Core,
     route::Route,
-    settings::{Abilities, BackendSettings, Kind, MemberSettings, RouteSettings, Standing},
+    settings::{
+        Abilities, BackendSettings, KeyFingerprint, Kind, MemberSettings, RouteSettings, Standing,
+    },
     time::{Millis, Now},
 };
 
@@ -26,6 +28,7 @@ use crate::{
     admin::AdminToken,
     caller::{Caller, Callers},
     provider::{ProviderError, Target, Targets, any_model, targets},
+    rng,
 };
 
 /// One config at work.
@@ -96,6 +99,7 @@ impl Live {
         let unconfigured = keyless.map(|(name, _)| name.clone()).collect();
         add_direct_routes(&mut config);
         add_server_routes(&mut config);
+        add_fingerprints(&mut config);
         let targets = targets(&config, folder, environment)?;
         let callers = Callers::new(&config.file, folder, environment);
         let admin_token = AdminToken::new(&config.file.admin, folder, environment);
@@ -155,6 +159,15 @@ impl Live {
 /// A direct route's name: no name in a config can contain a line feed.
 fn direct(target: &str) -> String {
     format!("direct\n{target}")
+}
+
+/// What a session's pin remembers a provider's key by: a number made from its value, so that it is
+/// the same key wherever a reload puts it.
+fn add_fingerprints(config: &mut Config) {
+    for (key, secret) in config.settings.keys.iter_mut().zip(&config.secrets) {
+        let value = secret.as_ref().map(|secret| secret.expose().as_bytes());
+        key.fingerprint = KeyFingerprint(rng::keyed_hash(value.unwrap_or_default()));
+    }
 }
 
 /// Every MCP server has a route of its own, and so has every group of them, so that a call walks

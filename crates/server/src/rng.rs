@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 use tidegate_core::draw::mix;
 
@@ -14,6 +15,13 @@ thread_local! {
 pub fn seed() -> u64 {
     // Every RandomState is keyed by the system's random source (and differs from the last one).
     RandomState::new().hash_one(0_u64)
+}
+
+/// A number for a value that nobody can work backwards: equal values have equal numbers while the
+/// process runs, and the key of the hash is its own.
+pub(crate) fn keyed_hash(value: &[u8]) -> u64 {
+    static KEYED: OnceLock<RandomState> = OnceLock::new();
+    KEYED.get_or_init(RandomState::new).hash_one(value)
 }
 
 /// A fresh random number, for choices and ids that are no secret.

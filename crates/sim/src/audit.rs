@@ -18,6 +18,7 @@
 //! | I18 | enough passed trials close; a half-open backend that is offered traffic gets some |
 //! | I19 | hops that are not free stay within the budget |
 //! | I20 | a session's pin changes only for a recorded reason |
+//! | I21 | attempts past breakers and exclusions stay within each target's limit |
 //!
 //! I1 is checked by running twice. Call it in this order: [`Auditor::on_request`],
 //! [`Auditor::on_attempt`], [`Auditor::on_head`], [`Auditor::on_content`], [`Auditor::on_report`],
@@ -41,7 +42,7 @@ use tidegate_core::{
     transition::{Change, Scope, Transition},
 };
 
-use books::{Hold, Shadow, Window};
+use books::{Hold, Shadow, Tokens, Window};
 pub use choice::Chosen;
 
 /// A broken invariant.
@@ -93,6 +94,8 @@ pub struct Auditor {
     budget: BudgetSettings,
     requests: Window,
     hops: Window,
+    /// What is left to each backend of the limit of last resorts.
+    tokens: Vec<Tokens>,
     violations: Vec<Violation>,
 }
 
@@ -120,6 +123,7 @@ impl Auditor {
             budget: route.budget,
             requests: Window::new(window),
             hops: Window::new(window),
+            tokens: vec![Tokens::new(route.last_resort); backends],
             violations: Vec::new(),
         }
     }
@@ -139,6 +143,7 @@ impl Auditor {
         self.check_budget(chosen, attempt);
         self.check_pin(chosen, attempt);
         self.check_starvation(chosen, attempt);
+        self.check_last_resort(chosen.now, attempt, backend);
         let now = chosen.now;
         let may_hold = !attempt.is_last_resort;
         let own = may_hold.then(|| self.shadows[backend].grant(now));

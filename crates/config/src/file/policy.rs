@@ -9,7 +9,7 @@ use tidegate_core::settings::{HealthSettings, RouteSettings};
 
 use super::{
     health::{HealthFile, show_defaults},
-    route::{OnAuthErrorWord, PinWord, RetryBudgetFile},
+    route::{LastResortFile, OnAuthErrorWord, PinWord, RetryBudgetFile},
 };
 use crate::duration::Duration;
 
@@ -39,6 +39,8 @@ pub struct PolicyFile {
     pub max_hops: Option<u32>,
     /// The budget of hops that are not free.
     pub retry_budget: Option<RetryBudgetFile>,
+    /// How many attempts may go past the breaker or exclusion of one target.
+    pub last_resort: Option<LastResortFile>,
     /// What a rejected key means for the request.
     pub on_auth_error: Option<OnAuthErrorWord>,
     /// What a pin follows.
@@ -84,6 +86,9 @@ impl PolicyFile {
         if let Some(budget) = &self.retry_budget {
             route.budget = budget.settings();
         }
+        if let Some(last_resort) = &self.last_resort {
+            route.last_resort = last_resort.settings();
+        }
         if let Some(word) = self.on_auth_error {
             route.on_auth_error = word.into();
         }
@@ -109,7 +114,8 @@ mod tests {
         health.retain(|key| key != "probe");
         let policy = keys::<PolicyFile>();
         assert_eq!(policy[..health.len()], health);
-        assert_eq!(policy[health.len()..], ["max_hops", "retry_budget", "on_auth_error", "pin"]);
+        let of_route = ["max_hops", "retry_budget", "last_resort", "on_auth_error", "pin"];
+        assert_eq!(policy[health.len()..], of_route);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidegate_core::{
-    settings::{BudgetSettings, OnAuthError, PinMode, RouteSettings, Tactic},
+    settings::{BudgetSettings, LastResortSettings, OnAuthError, PinMode, RouteSettings, Tactic},
     time::Millis,
 };
 
@@ -55,6 +55,9 @@ pub struct RouteFile {
     /// The budget of hops that are not free.
     #[serde(default)]
     pub retry_budget: RetryBudgetFile,
+    /// How many attempts may go past the breaker or exclusion of one target.
+    #[serde(default)]
+    pub last_resort: LastResortFile,
     /// What a rejected key means for the request.
     #[serde(default)]
     #[schemars(example = &"surface")]
@@ -121,6 +124,34 @@ impl RetryBudgetFile {
     #[must_use]
     pub const fn settings(&self) -> BudgetSettings {
         BudgetSettings { window: self.window.millis(), ratio: self.ratio, floor: self.floor }
+    }
+}
+
+/// The limit of last resorts: attempts at a target past its breaker or exclusion, made when nothing
+/// better is left. Both keys 0: there are none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LastResortFile {
+    /// How many may be made at once, for each target of the route.
+    #[schemars(example = 10)]
+    pub burst: u32,
+    /// How many more may be made every second.
+    #[schemars(example = 0.5, range(min = 0))]
+    pub per_second: f64,
+}
+
+impl Default for LastResortFile {
+    fn default() -> Self {
+        let LastResortSettings { burst, per_second } = LastResortSettings::default();
+        Self { burst, per_second }
+    }
+}
+
+impl LastResortFile {
+    /// The core's settings for it.
+    #[must_use]
+    pub const fn settings(&self) -> LastResortSettings {
+        LastResortSettings { burst: self.burst, per_second: self.per_second }
     }
 }
 

@@ -13,8 +13,8 @@ use tidegate_core::{
     plan::{Ask, Plan, Step},
     probe::ProbeOutcome,
     settings::{
-        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeySettings, MemberSettings,
-        RouteSettings, Settings, Standing,
+        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
+        LastResortSettings, MemberSettings, RouteSettings, Settings, Standing,
     },
     snapshot::{BackendSnapshot, EndpointSnapshot},
     time::{Millis, Now},
@@ -62,6 +62,7 @@ impl Bed {
         let direct = names.iter().map(|name| RouteSettings {
             name: (*name).to_owned(),
             tiers: vec![vec![member(name)]],
+            last_resort: LastResortSettings::UNLIMITED,
             ..RouteSettings::default()
         });
         let settings = Settings {
@@ -115,9 +116,11 @@ impl Bed {
     pub(crate) fn keys(self, keys: &str, targets: &str) -> Self {
         self.with(|settings| {
             let first = settings.keys.len();
-            settings.keys.extend(keys.split_whitespace().map(|key| KeySettings {
+            let names = keys.split_whitespace().zip(first as u64 + 1..);
+            settings.keys.extend(names.map(|(key, number)| KeySettings {
                 id: key.to_owned(),
                 identity: format!("env:SECRET_{key}"),
+                fingerprint: KeyFingerprint(number),
             }));
             let pool: Vec<usize> = (first..settings.keys.len()).collect();
             for target in settings.backends.iter_mut() {

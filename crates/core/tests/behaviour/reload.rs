@@ -54,6 +54,7 @@ fn a_key_added_to_a_pool_leaves_the_health_of_the_others() {
             tidegate_core::settings::KeySettings {
                 id: "new".to_owned(),
                 identity: "env:NEW".to_owned(),
+                fingerprint: tidegate_core::settings::KeyFingerprint(99),
             },
         );
         settings.backends[0].keys = vec![0, 1, 2];

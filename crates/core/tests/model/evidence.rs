@@ -97,7 +97,7 @@ impl Model {
         };
         request.attempts.push(attempt);
         if outcome.kind == Success {
-            self.follow(now, request, backend);
+            self.follow(now, request, (backend, key));
         }
     }
 
@@ -137,7 +137,7 @@ impl Model {
     }
 
     /// `pin: answered`.
-    fn follow(&mut self, now: Now, request: &Request, backend: usize) {
+    fn follow(&mut self, now: Now, request: &Request, (backend, key): (usize, usize)) {
         let route = &self.settings.routes[request.route];
         let Some(session) = request.session else { return };
         let pin = self.pins.get_mut(&(request.route, session));
@@ -146,7 +146,7 @@ impl Model {
             && !request.pin_was_kept
             && pin.0 != backend
         {
-            *pin = (backend, now.after(route.affinity_ttl));
+            *pin = (backend, now.after(route.affinity_ttl), key);
         }
     }
 }
@@ -172,7 +172,12 @@ pub(crate) fn status_of(request: &Request, end: End) -> u16 {
         End::ClientFault if !was_too_long => shown(answers.last()),
         End::OutOfPatience => 504,
         End::Deadline if answers.iter().all(|it| it.error_status.is_none()) => 504,
-        End::ClientFault | End::HopLimit | End::BudgetSpent | End::Deadline | End::NothingLeft => {
+        End::ClientFault
+        | End::HopLimit
+        | End::BudgetSpent
+        | End::Deadline
+        | End::LastResortLimit
+        | End::NothingLeft => {
             let answered = || answers.iter().rev().filter(|it| it.error_status.is_some());
             let is_ours = |it: &&Outcome| {
                 matches!(it.kind, OutcomeKind::AuthRejected | OutcomeKind::Exhausted)

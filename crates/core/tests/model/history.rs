@@ -5,8 +5,9 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     probe::ProbeOutcome,
     settings::{
-        Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings, KeySettings,
-        MemberSettings, OnAuthError, PinMode, RouteSettings, Settings, Standing, Tactic,
+        Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings,
+        KeyFingerprint, KeySettings, LastResortSettings, MemberSettings, OnAuthError, PinMode,
+        RouteSettings, Settings, Standing, Tactic,
     },
     time::Millis,
 };
@@ -61,7 +62,8 @@ fn route(backends: usize) -> impl Strategy<Value = RouteSettings> {
     use Tactic::*;
     let tactic = prop::sample::select(vec![Random, RoundRobin, Weighted, LeastLatency, LeastBusy]);
     let tiers = prop::collection::vec((0..3_usize, 0..3_u32, 0..12_u8), backends);
-    let limits = (0..9_u32, 0..4_u32, prop::sample::select(vec![0.0, 0.5]));
+    let rates = prop::sample::select(vec![0.0, 1.0, 4.0]);
+    let limits = (0..9_u32, 0..4_u32, prop::sample::select(vec![0.0, 0.5]), 0..4_u32, rates);
     let choices = (any::<bool>(), any::<bool>(), prop::sample::select(vec![0_u64, 60, 1800]));
     (tactic, tiers, limits, choices).prop_map(|(tactic, places, limits, choices)| {
         let mut tiers = vec![Vec::new(); 3];
@@ -79,6 +81,7 @@ fn route(backends: usize) -> impl Strategy<Value = RouteSettings> {
             deadline: Millis::seconds(600),
             max_hops: limits.0,
             patience_share: 0.6,
+            last_resort: LastResortSettings { burst: limits.3, per_second: limits.4 },
             budget: BudgetSettings {
                 window: Millis::seconds(10),
                 ratio: limits.2,
@@ -109,6 +112,7 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
             let keys = (0..3).map(|number| KeySettings {
                 id: format!("key{number}"),
                 identity: format!("env:KEY_{number}"),
+                fingerprint: KeyFingerprint(number + 1),
             });
             // Pools overlap, so that one key's exclusion is felt by several targets.
             let backends = places.into_iter().enumerate().map(|(number, place)| BackendSettings {

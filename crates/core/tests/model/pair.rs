@@ -251,8 +251,10 @@ impl Pair {
             for session in 0..SESSIONS {
                 let pinned = self.core.pinned(found, self.now, "", &session.to_string());
                 let expected = self.model.pins.get(&(route, session));
-                let expected = expected.filter(|(_, until)| self.now <= *until);
-                let expected = expected.map(|(it, _)| self.settings.backends[*it].id.as_str());
+                let expected = expected.filter(|it| self.now <= it.1);
+                let key = self.core.pinned_key(found, self.now, "", &session.to_string());
+                prop_assert_eq!(key, expected.map(|it| it.2), "key of {}", session);
+                let expected = expected.map(|(it, ..)| self.settings.backends[*it].id.as_str());
                 prop_assert_eq!(pinned.map(|it| &**it), expected, "pin of {}", session);
             }
         }

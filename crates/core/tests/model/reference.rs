@@ -63,6 +63,9 @@ pub(crate) struct Request {
     pub(crate) end: Option<End>,
 }
 
+/// Tier, backend and weight.
+type Member = (usize, usize, u32);
+
 /// What may come next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Allowed {
@@ -78,7 +81,10 @@ pub(crate) struct Model {
     pub(crate) endpoints: Vec<Breaker>,
     /// Exclusions of keys: those of the settings, then the nameless one of each backend.
     pub(crate) keys: Vec<Now>,
-    pub(crate) pins: BTreeMap<(usize, u8), (usize, Now)>,
+    /// Backend, the last moment, and the key's place in its pool.
+    pub(crate) pins: BTreeMap<(usize, u8), (usize, Now, usize)>,
+    /// For each (route, backend): thousandths of a token, and when that was right.
+    tokens: BTreeMap<(usize, usize), (u64, Now)>,
     cursors: BTreeMap<(usize, usize), usize>,
     requests: Vec<Vec<Now>>,
     hops: Vec<Vec<Now>>,
@@ -89,9 +95,11 @@ pub(crate) struct Model {
 #[derive(Clone, Copy, Debug, Default)]
 struct Choosing {
     is_last_resort: bool,
+    is_limited: bool,
     moves_cursor: bool,
     pin_is_replaced: bool,
     pin_is_kept: bool,
+    pin_is_followed: bool,
 }
 
 impl Model {
@@ -117,6 +125,7 @@ impl Model {
             endpoints: endpoints.collect(),
             keys: vec![Now::ZERO; settings.keys.len() + settings.backends.len()],
             pins: BTreeMap::new(),
+            tokens: BTreeMap::new(),
             cursors: BTreeMap::new(),
             requests: vec![Vec::new(); settings.routes.len()],
             hops: vec![Vec::new(); settings.routes.len()],
@@ -277,11 +286,15 @@ impl Model {
                 }
             }
         }
+        let all = candidates.clone();
+        candidates.retain(|(_, it, _)| !self.is_over_limit(now, request.route, *it));
         let lowest = candidates.iter().map(|(_, it, _)| self.rank(now, *it)).min();
         let over = if now >= request.deadline {
             Some(End::Deadline)
         } else if hop > route.max_hops as usize {
             Some(End::HopLimit)
+        } else if lowest.is_none() && !all.is_empty() {
+            Some(End::LastResortLimit)
         } else if lowest.is_none() {
             let was_too_long = request.attempts.iter().any(is_too_long);
             Some(if was_too_long { End::ClientFault } else { End::NothingLeft })
@@ -296,7 +309,7 @@ impl Model {
         }
         let lowest = lowest.expect("there are candidates");
         candidates.retain(|(_, it, _)| self.rank(now, *it) == lowest);
-        self.choose(now, request, lowest, &candidates)
+        self.choose(now, request, lowest, (&candidates, &all))
     }
 
     fn may_hop(&mut self, now: Now, request: &Request) -> bool {
@@ -320,10 +333,10 @@ impl Model {
         now: Now,
         request: &Request,
         rank: u8,
-        kept: &[(usize, usize, u32)],
+        (kept, all): (&[Member], &[Member]),
     ) -> Allowed {
-        let is_last_resort = rank & 2 != 0;
-        self.choosing = Choosing { is_last_resort, ..Choosing::default() };
+        let (is_last_resort, is_limited) = (rank & 2 != 0, rank >= 2);
+        self.choosing = Choosing { is_last_resort, is_limited, ..Choosing::default() };
         let is_first = request.attempts.is_empty();
         if let Some(last) = request.attempts.last()
             && last.outcome.is_some_and(|it| is_about_the_key(it.kind))
@@ -333,19 +346,32 @@ impl Model {
             return Allowed::Any(vec![last.backend]);
         }
         let pin = request.session.filter(|_| is_first).map(|session| {
-            self.pins.get(&(request.route, session)).filter(|(_, until)| now <= *until).copied()
+            self.pins.get(&(request.route, session)).filter(|it| now <= it.1).copied()
         });
         if let Some(pin) = pin {
             self.choosing.pin_is_replaced = true;
-            if let Some((pinned, _)) = pin {
+            if let Some((pinned, ..)) = pin {
                 let place = kept.iter().find(|(_, it, _)| *it == pinned);
-                let is_drawn_up = |(tier, _, _): (usize, usize, u32)| {
-                    kept.iter()
+                let is_drawn_up = |tier: usize, among: &[Member]| {
+                    among
+                        .iter()
                         .any(|(other, it, _)| *other < tier && !self.backends[*it].own.is_held(now))
                 };
-                if place.is_some_and(|place| !is_drawn_up(*place)) {
+                if place.is_some_and(|place| !is_drawn_up(place.0, kept)) {
                     self.choosing.pin_is_replaced = false;
+                    self.choosing.pin_is_followed = true;
                     return Allowed::Any(vec![pinned]);
+                }
+                // Only the limit of last resorts stands between the session and its pin.
+                if self.is_over_limit(now, request.route, pinned) {
+                    let lowest = all.iter().map(|(_, it, _)| self.rank(now, *it)).min();
+                    let peers = all.iter().filter(|it| Some(self.rank(now, it.1)) == lowest);
+                    let peers: Vec<_> = peers.copied().collect();
+                    let place = peers.iter().find(|(_, it, _)| *it == pinned);
+                    if place.is_some_and(|place| !is_drawn_up(place.0, &peers)) {
+                        self.choosing.pin_is_replaced = false;
+                        self.choosing.pin_is_kept = true;
+                    }
                 }
                 let is_candidate = !self.backends[pinned].is_off;
                 if is_candidate && self.is_full(now, pinned) {
@@ -396,12 +422,12 @@ impl Model {
             let next = (place + 1) % route.tiers[tier].len();
             self.cursors.insert((request.route, tier), next);
         }
-        if let Some(session) = request.session.filter(|_| choosing.pin_is_replaced) {
-            let until = now.after(route.affinity_ttl);
-            self.pins.insert((request.route, session), (backend, until));
+        if choosing.is_limited {
+            self.take_token(now, request.route, backend);
         }
         request.pin_was_kept |= choosing.pin_is_kept;
         let key = self.take_key(now, request, backend);
+        self.pin(now, request, backend, key);
         let it = &self.settings.backends[backend];
         let longest = if request.is_stream { it.first_content_within } else { it.answer_within };
         let lease_end =
@@ -423,7 +449,52 @@ impl Model {
         key
     }
 
+    /// A replaced pin names this target and key; another one's key moves if it is not free and
+    /// this one is.
+    fn pin(&mut self, now: Now, request: &Request, backend: usize, key: usize) {
+        let Some(session) = request.session else { return };
+        let place = (request.route, session);
+        if self.choosing.pin_is_replaced {
+            let until = now.after(self.settings.routes[request.route].affinity_ttl);
+            self.pins.insert(place, (backend, until, key));
+        } else if let Some(&(pinned, until, old)) = self.pins.get(&place)
+            && pinned == backend
+            && now <= until
+            && !self.is_free(now, backend, old)
+            && self.is_free(now, backend, key)
+        {
+            self.pins.insert(place, (backend, until, key));
+        }
+    }
+
+    /// A naive token bucket, in thousandths of a token.
+    fn tokens(&self, now: Now, route: usize, backend: usize) -> u64 {
+        let limit = self.settings.routes[route].last_resort;
+        let rate = limit.per_second as u64;
+        let least = u64::from(rate > 0);
+        let full = u64::from(limit.burst).max(least) * 1000;
+        match self.tokens.get(&(route, backend)) {
+            None => full,
+            Some((left, at)) => (left + now.since(*at).0.saturating_mul(rate)).min(full),
+        }
+    }
+
+    fn take_token(&mut self, now: Now, route: usize, backend: usize) {
+        let left = self.tokens(now, route, backend) - 1000;
+        self.tokens.insert((route, backend), (left, now));
+    }
+
+    fn is_over_limit(&self, now: Now, route: usize, backend: usize) -> bool {
+        self.rank(now, backend) >= 2 && self.tokens(now, route, backend) < 1000
+    }
+
     fn take_key(&mut self, now: Now, request: &Request, backend: usize) -> usize {
+        let pinned = request.session.and_then(|it| self.pins.get(&(request.route, it)));
+        if let Some(&(_, _, key)) = pinned.filter(|_| self.choosing.pin_is_followed)
+            && self.is_free(now, backend, key)
+        {
+            return key;
+        }
         let count = self.key_count(backend);
         let start = self.backends[backend].next_key;
         let in_turn = (0..count).map(|step| (start + step) % count);

@@ -7,8 +7,8 @@ use tidegate_core::{
     outcome::Outcome,
     plan::{Ask, Step},
     settings::{
-        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeySettings, MemberSettings,
-        RouteSettings, Settings, Standing, Tactic,
+        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
+        MemberSettings, RouteSettings, Settings, Standing, Tactic,
     },
     time::{Millis, Now},
     transition::Notes,
@@ -37,6 +37,7 @@ impl Road {
         let keys = (0..targets).map(|number| KeySettings {
             id: format!("key{number}"),
             identity: format!("env:KEY_{number}"),
+            fingerprint: KeyFingerprint(number as u64 + 1),
         });
         let backends = (0..targets).map(|number| BackendSettings {
             id: format!("host{}/model{number}", number % 4),

@@ -99,7 +99,11 @@ pub(crate) fn failure(
             "no backend answered, and this route's budget of hops is spent",
         ),
         _ if attempts.is_empty() => {
-            (OwnErrorKind::NoHealthyBackend, "this route has no target that can be asked")
+            unable = format!(
+                "this route has no target that can be asked: {}",
+                journey.obstacles(LACKING_TOLD)
+            );
+            (OwnErrorKind::NoHealthyBackend, &*unable)
         }
         _ => (OwnErrorKind::NoHealthyBackend, "every target of this route failed"),
     };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use http::Method;
 use tidegate_core::{
     attempt::{End, Finish},
+    explain::Obstacle,
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Ask, Plan, Step},
@@ -316,10 +317,20 @@ impl Journey {
         let phrases: Vec<String> = lacking
             .map(|(id, ability)| format!("`{}` {}", self.shown(id), ability.lack()))
             .collect();
-        match phrases.len().saturating_sub(told) {
-            0 => phrases.join(", "),
-            more => format!("{}, and {more} more", phrases[..told].join(", ")),
-        }
+        list(&phrases, told)
+    }
+
+    /// Why none of the targets can be asked, told of so many by name.
+    pub(crate) fn obstacles(&self, told: usize) -> String {
+        let obstacles = self.plan.obstacles(self.worker.gateway.now());
+        let phrases: Vec<String> = obstacles
+            .map(|(id, obstacles)| {
+                let mut reasons: Vec<&str> = obstacles.iter().map(Obstacle::phrase).collect();
+                reasons.dedup();
+                format!("`{}` {}", self.shown(id), reasons.join(" and "))
+            })
+            .collect();
+        list(&phrases, told)
     }
 
     /// Whether the client's own retries could not do better than this request did.
@@ -331,6 +342,14 @@ impl Journey {
     pub(crate) fn re_entry(&self) -> Option<Millis> {
         let now = self.worker.gateway.now();
         self.plan.re_entry(now).map(|moment| moment.since(now))
+    }
+}
+
+/// The first so many phrases, and how many there are besides.
+fn list(phrases: &[String], told: usize) -> String {
+    match phrases.len().saturating_sub(told) {
+        0 => phrases.join(", "),
+        more => format!("{}, and {more} more", phrases[..told].join(", ")),
     }
 }
 

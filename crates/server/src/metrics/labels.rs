@@ -53,6 +53,8 @@ pub(crate) enum ClientFailure {
     Deadline,
     /// The client would not wait any longer.
     OutOfPatience,
+    /// Every candidate was over its limit of last resorts.
+    LastResortLimit,
     /// No candidate was left.
     NothingLeft,
     /// The gateway itself was at fault.
@@ -60,13 +62,14 @@ pub(crate) enum ClientFailure {
 }
 
 impl ClientFailure {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Broken,
         Self::AuthSurfaced,
         Self::HopLimit,
         Self::BudgetSpent,
         Self::Deadline,
         Self::OutOfPatience,
+        Self::LastResortLimit,
         Self::NothingLeft,
         Self::Gateway,
     ];
@@ -80,6 +83,7 @@ impl ClientFailure {
             Self::BudgetSpent => "budget_spent",
             Self::Deadline => "deadline",
             Self::OutOfPatience => "out_of_patience",
+            Self::LastResortLimit => "last_resort_limit",
             Self::NothingLeft => "nothing_left",
             Self::Gateway => "gateway",
         }
@@ -108,6 +112,7 @@ impl Verdict {
             Some(End::BudgetSpent) => ClientFailure::BudgetSpent,
             Some(End::Deadline) => ClientFailure::Deadline,
             Some(End::OutOfPatience) => ClientFailure::OutOfPatience,
+            Some(End::LastResortLimit) => ClientFailure::LastResortLimit,
             Some(End::NothingLeft) => ClientFailure::NothingLeft,
             None if status >= 500 => ClientFailure::Gateway,
             None if status >= 400 => return Self::plain(RequestResult::Refused),
@@ -145,7 +150,7 @@ pub(super) const fn moved(pin: PinUse) -> Option<&'static str> {
     match pin {
         PinUse::Expired => Some("expired"),
         PinUse::Declined => Some("declined"),
-        PinUse::None | PinUse::Honoured | PinUse::KeptWhileFull => None,
+        PinUse::None | PinUse::Honoured | PinUse::KeptWhileFull | PinUse::KeptOverLimit => None,
     }
 }
 

@@ -155,3 +155,26 @@ fn a_callers_key_opens_its_routes_only() {
     assert_eq!([ask("other"), ask("r"), ask("a/m"), ask("a/x")], [200, 403, 403, 403]);
     assert_eq!(hits(&fake), 1);
 }
+
+#[test]
+fn a_session_keeps_its_key_and_others_take_turns() {
+    let fake = good();
+    let provider = "keys: ['env:K1', 'env:K2', 'env:K3']";
+    let gate = Setup { provider, variables: VARIABLES, ..Setup::of(&[&fake]) }.start();
+    let ask = |headers: &str| {
+        let answer = gate.post_with("/v1/chat/completions", headers, &chat("r", false));
+        assert_served(&answer, false, headers);
+    };
+    for _ in 0..4 {
+        ask("x-session-id: one\r\n");
+    }
+    assert_eq!(used(&fake).len(), 1, "one session, one key");
+    let pool = "keys: ['env:K3', 'env:K2', 'env:K1']";
+    gate.reload(&Setup { provider: pool, variables: VARIABLES, ..Setup::of(&[&fake]) }.yaml());
+    ask("x-session-id: one\r\n");
+    assert_eq!(used(&fake).len(), 1, "also after a reload that reorders the pool");
+    for _ in 0..3 {
+        ask("");
+    }
+    assert_eq!(used(&fake).len(), 3, "requests without a session take turns");
+}

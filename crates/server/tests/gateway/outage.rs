@@ -131,3 +131,25 @@ fn an_upstream_that_resets_every_kept_connection_costs_no_request() {
     let tally = under_load(&gate, |tally| wait_for(tally, 200));
     assert_none_failed(&tally);
 }
+
+#[test]
+fn clients_that_go_on_retrying_cannot_keep_a_dead_target_busy() {
+    let dead = crate::bed::always(Step::status(500));
+    let route = "last_resort: {burst: 2, per_second: 0}";
+    let gate = Setup { route, ..Setup::of(&[&dead]) }.start();
+    for _ in 0..5 {
+        assert_eq!(gate.chat().status, 500, "three open the breaker, two are last resorts");
+    }
+    for _ in 0..10 {
+        let answer = gate.chat();
+        assert_eq!(answer.status, 503);
+        let error = &answer.json()["error"];
+        assert_eq!(error["attempts"], serde_json::json!([]));
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains("`a/m` has an open breaker"), "{message}");
+        assert!(message.contains("limit of last resorts"), "{message}");
+        assert_eq!(answer.header("x-should-retry"), Some("false"));
+        assert!(answer.header("retry-after").is_some());
+    }
+    assert_eq!(hits(&dead), 5);
+}

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tidegate_core::{
     breaker::State,
-    settings::HealthSettings,
+    settings::{HealthSettings, LastResortSettings},
     time::{Millis, Now},
 };
 
@@ -108,6 +108,35 @@ impl Shadow {
     fn turn_over(&mut self) {
         self.turn += 1;
         (self.trials, self.passed_trials, self.chances) = (0, 0, 0);
+    }
+}
+
+/// What is left of a limit of last resorts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tokens {
+    limit: LastResortSettings,
+    left: f64,
+    at: Now,
+}
+
+impl Tokens {
+    pub(super) fn new(limit: LastResortSettings) -> Self {
+        Self { limit, left: Self::most(limit), at: Now::ZERO }
+    }
+
+    /// A bucket that is refilled holds at least one.
+    fn most(limit: LastResortSettings) -> f64 {
+        let least = if limit.per_second > 0.0 { 1.0 } else { 0.0 };
+        f64::from(limit.burst).max(least)
+    }
+
+    /// Takes one; whether there was one, a rounding error aside.
+    pub(super) fn take(&mut self, now: Now) -> bool {
+        let most = Self::most(self.limit);
+        let back = now.since(self.at).0 as f64 / 1000.0 * self.limit.per_second;
+        self.left = (self.left.max(0.0) + back).min(most) - 1.0;
+        self.at = now;
+        self.left > -0.001
     }
 }
 

@@ -127,6 +127,14 @@ impl Auditor {
         }
     }
 
+    /// I21: a target gets no more attempts past its breaker or exclusion than the limit allows.
+    pub(super) fn check_last_resort(&mut self, now: Now, attempt: &Attempt, backend: usize) {
+        if attempt.rank.is_limited() && !self.tokens[backend].take(now) {
+            let id = self.shadows[backend].id.clone();
+            self.violate("I21", now, || format!("`{id}` got too many last resorts"));
+        }
+    }
+
     /// I20: a pin is followed, kept or replaced as the attempt says, and for what was read.
     pub(super) fn check_pin(&mut self, chosen: &Chosen<'_>, attempt: &Attempt) {
         let (before, after) = (chosen.pin_before, chosen.pin_after);
@@ -135,7 +143,9 @@ impl Auditor {
         let is_right = match (is_first, attempt.pin) {
             (false, _) => before == after,
             (true, PinUse::Honoured) => before == after && before == Some(target),
-            (true, PinUse::KeptWhileFull) => before == after && before.is_some(),
+            (true, PinUse::KeptWhileFull | PinUse::KeptOverLimit) => {
+                before == after && before.is_some()
+            }
             (true, PinUse::Declined) => {
                 after == Some(target) && before.is_none_or(|pin| is_passed_over(chosen, pin))
             }

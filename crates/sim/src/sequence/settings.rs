@@ -6,8 +6,8 @@
 use tidegate_core::{
     route::MEMBERS_MAX,
     settings::{
-        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeySettings, MemberSettings,
-        RouteSettings, Settings, Standing,
+        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
+        MemberSettings, RouteSettings, Settings, Standing,
     },
     time::Millis,
 };
@@ -30,7 +30,9 @@ pub(super) fn settings(sequence: &Sequence) -> Settings {
         endpoints: ids()
             .map(|id| EndpointSettings { identity: id.clone(), id, health: health.clone() })
             .collect(),
-        keys: ids().map(|id| KeySettings { identity: id.clone(), id }).collect(),
+        keys: ids()
+            .map(|id| KeySettings { identity: id.clone(), id, fingerprint: KeyFingerprint(0) })
+            .collect(),
         backends: ids().enumerate().map(|(index, id)| backend(index, id, &health)).collect(),
         routes: vec![route(sequence)],
         max_pins: MAX_PINS,

@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_config::{
     duration::Duration,
-    file::{HealthFile, OnAuthErrorWord, Pick, PinWord, ProbeFile, RetryBudgetFile, TimeoutsFile},
+    file::{
+        HealthFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, ProbeFile, RetryBudgetFile,
+        TimeoutsFile,
+    },
     percent::Percent,
 };
 
@@ -65,6 +68,8 @@ pub(super) struct InlineConfig {
     pub(super) deadline: Option<Duration>,
     /// The budget of hops that are not free.
     pub(super) retry_budget: RetryBudgetFile,
+    /// How many attempts may go past the breaker or exclusion of one target.
+    pub(super) last_resort: LastResortFile,
     /// What a rejected key means for a request.
     pub(super) on_auth_error: OnAuthErrorWord,
     /// Keys that each provider has [1].

@@ -15,7 +15,7 @@ use tidegate_config::{
 };
 use tidegate_core::{
     probe::ProbeSettings,
-    settings::{Settings, Standing},
+    settings::{KeyFingerprint, Settings, Standing},
 };
 
 use crate::timeline::{plot::World, script::Script};
@@ -49,6 +49,10 @@ pub(super) fn read(path: &Path) -> Result<Config, String> {
 /// The world of a config, in which every backend is fine. `None` without a route.
 pub(in crate::timeline) fn world(config: &Config) -> Option<World> {
     let mut settings = config.settings.clone();
+    // Every key of the file is another one, though none is real.
+    for (number, key) in settings.keys.iter_mut().enumerate() {
+        key.fingerprint = KeyFingerprint(number as u64 + 1);
+    }
     for member in settings.routes.iter_mut().flat_map(|it| it.tiers.iter_mut().flatten()) {
         if member.standing == Standing::Unconfigured {
             member.standing = Standing::Active;

@@ -12,8 +12,8 @@ use tidegate_config::{
 use tidegate_core::{
     probe::ProbeSettings,
     settings::{
-        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeySettings, MemberSettings,
-        RouteSettings, Settings, Standing,
+        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
+        MemberSettings, RouteSettings, Settings, Standing,
     },
     time::Millis,
 };
@@ -130,7 +130,8 @@ fn provider_of(
     });
     for number in 1..=keys_each {
         let id = format!("{provider}#{number}");
-        settings.keys.push(KeySettings { identity: id.clone(), id });
+        let fingerprint = KeyFingerprint(settings.keys.len() as u64 + 1);
+        settings.keys.push(KeySettings { identity: id.clone(), id, fingerprint });
     }
     settings.endpoints.len() - 1
 }
@@ -184,6 +185,7 @@ fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSet
         max_hops: config.max_hops.unwrap_or(defaults.max_hops),
         patience_share: config.patience_share.map_or(defaults.patience_share, |it| it.fraction()),
         budget: config.retry_budget.settings(),
+        last_resort: config.last_resort.settings(),
         on_auth_error: config.on_auth_error.into(),
     }
 }
