@@ -127,6 +127,16 @@ fn settings_that_make_no_sense_are_refused_in_place() {
 }
 
 #[test]
+fn a_patience_that_the_gateway_would_ignore_or_spend_at_once_is_refused() {
+    let short = SOUND.replace("traffic: {", "traffic: { patience: 999ms,");
+    let [problem] = &problems(&short)[..] else { panic!("{:?}", problems(&short)) };
+    assert!(problem.contains("`traffic.patience` is less than a second"), "{problem}");
+    let none = format!("{SOUND}config: {{ patience_share: 0% }}\n");
+    let [problem] = &problems(&none)[..] else { panic!("{:?}", problems(&none)) };
+    assert!(problem.contains("`config.patience_share` of 0%"), "{problem}");
+}
+
+#[test]
 fn a_backend_is_named_after_provider_and_model() {
     check(
         "for: 1m\ntraffic: { rate: 1/s }\nbackends: { solo: [] }\n",

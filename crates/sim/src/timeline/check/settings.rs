@@ -174,6 +174,11 @@ fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSet
         weight: weight(backend),
         standing: Standing::Active,
     };
+    if config.patience_share.is_some_and(|it| it.fraction() == 0.0) {
+        let message = "`config.patience_share` of 0% leaves every attempt at once";
+        let diagnostic = Diagnostic::error(&BAD_VALUE, message).label("must be more than 0%");
+        desk.refuse(&here.key("patience_share"), diagnostic);
+    }
     let defaults = RouteSettings::default();
     RouteSettings {
         name: "default".to_owned(),
