@@ -125,22 +125,23 @@ fn piece_of(source: &Source, span: Span, hidden: &[Span]) -> Piece {
                 .any(|it| (it.start + near.start..it.end + near.start).contains(&at))
     };
     let drawn = |(at, c): (usize, char)| if is_hidden(at) { '*' } else { visible(c) };
-    let shown: Vec<char> = line.char_indices().map(drawn).collect();
-    if shown.len() <= MAX_LINE_CHARS {
-        return Piece { text: shown.into_iter().collect(), before, marked };
-    }
-    let first = before.saturating_sub(LEAD_CHARS).min(shown.len());
-    let last = (first + MAX_LINE_CHARS).min(shown.len());
-    let mut text = String::new();
-    if first > 0 {
-        text.push('…');
-    }
-    text.extend(&shown[first..last]);
-    if last < shown.len() {
-        text.push('…');
-    }
+    let length = line.chars().count();
+    let (first, last) = if length <= MAX_LINE_CHARS {
+        (0, length)
+    } else {
+        let first = before.saturating_sub(LEAD_CHARS).min(length);
+        (first, (first + MAX_LINE_CHARS).min(length))
+    };
+    // Only what is shown is drawn: a line may have megabytes, and each may have thousands of
+    // problems.
+    let shown = line.char_indices().skip(first).take(last - first).map(drawn);
+    let lead = (first > 0).then_some('…');
+    let tail = (last < length).then_some('…');
+    let text = lead.into_iter().chain(shown).chain(tail).collect();
     let before = before - first + usize::from(first > 0);
-    Piece { text, before, marked: marked.min(MAX_LINE_CHARS - LEAD_CHARS) }
+    let is_whole = first == 0 && last == length;
+    let marked = if is_whole { marked } else { marked.min(MAX_LINE_CHARS - LEAD_CHARS) };
+    Piece { text, before, marked }
 }
 
 /// The part of a line that may be shown: a line of megabytes is not searched for secrets whole.

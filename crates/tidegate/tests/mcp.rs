@@ -191,14 +191,15 @@ fn programs_that_crash_hang_or_talk_nonsense_delay_nobody() {
         "loud": child(&floods, &json!({})),
         "none": json!({"command": ["/no/such/program"]}),
     });
-    let gateway = Gateway::start("mcp-bad-programs", &servers, &json!({"connect_timeout": "1s"}));
+    let gateway = Gateway::start("mcp-bad-programs", &servers, &json!({"connect_timeout": "6s"}));
     for _ in 0..2 {
         let began = now();
         let client = gateway.open();
-        assert!(began.elapsed() < Duration::from_millis(700), "{:?}", began.elapsed());
+        // Not by the time that a silent program is given; the first list may wait that long.
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         eventually("the good one is listed", || client.tools().contains(&"good_echo".to_owned()));
         assert_eq!(client.text("good_echo"), "{}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
         eventually("so are those that only make noise", || {
             let tools = client.tools();
             ["garbage_echo", "loud_echo"].iter().all(|it| tools.iter().any(|known| known == it))
