@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tidegate_config::Overrides;
 use tidegate_core::{time::Now, transition::Notes};
+use tokio::sync::{Notify, futures::OwnedNotified};
 
 use crate::{
     clock::Clock,
@@ -120,12 +121,25 @@ impl Gateway {
 pub(crate) struct Worker {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) pool: Rc<Pool>,
+    /// Tells streams that the drain is over.
+    drained: Arc<Notify>,
     notes: RefCell<Notes>,
 }
 
 impl Worker {
     pub(crate) fn new(gateway: Arc<Gateway>) -> Self {
-        Self { gateway, pool: Rc::default(), notes: RefCell::default() }
+        let (pool, drained, notes) = (Rc::default(), Arc::default(), RefCell::default());
+        Self { gateway, pool, drained, notes }
+    }
+
+    /// Waits for the end of the drain.
+    pub(crate) fn drained(&self) -> OwnedNotified {
+        Arc::clone(&self.drained).notified_owned()
+    }
+
+    /// The drain is over: every stream that is still under way says so and ends.
+    pub(crate) fn end_streams(&self) {
+        self.drained.notify_waiters();
     }
 
     /// Talks to the core, and renders the transitions it tells of.

@@ -10,11 +10,11 @@ use tidegate_config::{
     Config,
     file::{Api, Auth, ProbeFile, ProviderFile, Timeouts, TimeoutsFile},
     provider_url,
-    secret::Environment,
+    secret::{Environment, SecretRef},
 };
 
 use tidegate_core::probe::ProbeSettings;
-use tidegate_wire::splice::EncodedName;
+use tidegate_wire::{mask::Mask, splice::EncodedName};
 
 use crate::{
     query,
@@ -36,6 +36,10 @@ pub(crate) struct Provider {
     base_path: String,
     /// Headers that every request gets.
     pub(crate) headers: HeaderMap,
+    /// Those of the headers that are secret.
+    secret_headers: Vec<HeaderName>,
+    /// Covers them, for an attempt without a key.
+    mask: Arc<Mask>,
     /// The parameters that every request's query gets: name, and how it is written.
     query: Vec<(String, String)>,
     pub(crate) probe: ProbeSettings,
@@ -51,6 +55,15 @@ pub(crate) struct Target {
     pub(crate) timeouts: Timeouts,
     /// The credential header of each key of the pool, in the core's order.
     pub(crate) credentials: Vec<Option<(HeaderName, HeaderValue)>>,
+    /// For each key of the pool: covers it, and the secret headers of the provider.
+    masks: Vec<Arc<Mask>>,
+}
+
+impl Target {
+    /// Covers every secret that an attempt with this key sends.
+    pub(crate) fn mask(&self, key: usize) -> Arc<Mask> {
+        Arc::clone(self.masks.get(key).unwrap_or(&self.provider.mask))
+    }
 }
 
 /// Why a provider of the config cannot be used.
@@ -79,6 +92,8 @@ pub(crate) fn targets(
     for (name, file) in &config.file.providers {
         let provider = Arc::new(provider(config, name, file, folder, environment)?);
         let prefix = format!("{name}/");
+        // One for each key, shared by all targets that use it.
+        let mut masks: BTreeMap<usize, Arc<Mask>> = BTreeMap::new();
         for backend in &config.settings.backends {
             let Some(model) = backend.id.strip_prefix(&prefix) else { continue };
             let known = file.targets.get(model).map(|target| &target.timeouts);
@@ -86,6 +101,13 @@ pub(crate) fn targets(
                 [Some(&file.timeouts), known].into_iter().flatten().collect();
             let credential =
                 |&key: &usize| credential(file, config.secrets[key].as_ref()?.expose());
+            let mut mask = |&key: &usize| {
+                let make = || {
+                    let key = config.secrets[key].as_ref().map(|it| it.expose());
+                    Arc::new(provider.mask_with(key))
+                };
+                Arc::clone(masks.entry(key).or_insert_with(make))
+            };
             targets.insert(
                 backend.id.clone(),
                 Arc::new(Target {
@@ -93,6 +115,7 @@ pub(crate) fn targets(
                     model: (model != "*").then(|| EncodedName::new(model)),
                     timeouts: TimeoutsFile::resolve(&layers),
                     credentials: backend.keys.iter().map(credential).collect(),
+                    masks: backend.keys.iter().map(&mut mask).collect(),
                 }),
             );
         }
@@ -114,8 +137,12 @@ fn provider(
         .flatten()
         .collect();
     let mut headers = HeaderMap::new();
+    let mut secret_headers = Vec::new();
     for (key, value) in &file.headers {
         let key = HeaderName::try_from(key).map_err(|_| fail(format!("`{key}` is no header")))?;
+        if is_secret(&key, value) {
+            secret_headers.push(key.clone());
+        }
         let secret = value.resolve(environment, folder).map_err(fail)?;
         let mut value = HeaderValue::try_from(secret.expose())
             .map_err(|_| fail(format!("the value of header `{key}` cannot be sent")))?;
@@ -141,7 +168,7 @@ fn provider(
     };
     let parameters = file.query.iter().map(pair).collect();
     let ca = file.ca.as_ref().map(ToString::to_string).unwrap_or_default();
-    Ok(Provider {
+    let provider = Provider {
         name: name.into(),
         connections: format!("{name} {url} {ca} {}", file.allow_private).into(),
         api: file.api,
@@ -150,10 +177,22 @@ fn provider(
             .map_err(|_| fail("its host cannot be sent".into()))?,
         base_path,
         headers,
+        secret_headers,
+        mask: Arc::new(Mask::new([])),
         query: parameters,
         probe: ProbeFile::resolve(&probes),
         probe_path: ProbeFile::path_of(&probes).map(str::to_owned),
-    })
+    };
+    let mask = Arc::new(provider.mask_with(None));
+    Ok(Provider { mask, ..provider })
+}
+
+/// Whether a header of the config is a secret: one that is kept elsewhere, or one that stands in the
+/// file under the name of a credential. Any other value may well be a word of an answer.
+fn is_secret(name: &HeaderName, value: &SecretRef) -> bool {
+    const WORDS: [&str; 5] = ["auth", "key", "token", "secret", "cookie"];
+    let is_named_so = WORDS.iter().any(|word| name.as_str().contains(word));
+    is_named_so || !matches!(value, SecretRef::Literal(_))
 }
 
 /// How this provider wants its key.
@@ -175,6 +214,16 @@ fn credential(file: &ProviderFile, key: &str) -> Option<(HeaderName, HeaderValue
 }
 
 impl Provider {
+    /// Covers a key and the secret headers.
+    fn mask_with(&self, key: Option<&str>) -> Mask {
+        let values = self.secret_headers.iter().filter_map(|name| self.headers.get(name));
+        let values = values.map(|value| {
+            let value = value.as_bytes();
+            value.strip_prefix(b"Bearer ").or(value.strip_prefix(b"Basic ")).unwrap_or(value)
+        });
+        Mask::new(values.chain(key.map(str::as_bytes)))
+    }
+
     /// The path and query of an upstream request, for a path of ours such as `/v1/messages`. Where
     /// the config sets a parameter, the client's own of that name is left out.
     pub(crate) fn path(&self, path: &str, client_query: Option<&str>) -> String {

@@ -84,6 +84,9 @@ pub struct Server {
     warnings: Vec<Diagnostic>,
 }
 
+/// How long streams have to say that the drain is over: an event each, to clients that read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 impl Server {
     /// Starts to serve.
     ///
@@ -297,20 +300,26 @@ impl Server {
     /// Stops accepting, lets what is under way finish for a while, and ends.
     pub fn stop(mut self) {
         self.phase.send_replace(Phase::Draining);
-        let is_done = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
-        let mut waited = Duration::ZERO;
-        while waited < self.drain && !is_done(&self.threads) {
-            const STEP: Duration = Duration::from_millis(10);
-            #[expect(clippy::disallowed_methods, reason = "the drain is a wait with a deadline")]
-            std::thread::sleep(STEP);
-            waited += STEP;
-        }
+        self.wait(self.drain);
+        self.phase.send_replace(Phase::Ending);
+        self.wait(LAST_WORDS);
         self.phase.send_replace(Phase::Stopped);
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
         if let Some(log) = self.gateway.log.get() {
             log.flush();
+        }
+    }
+
+    /// Waits until every thread has ended, or for this long.
+    fn wait(&self, most: Duration) {
+        const STEP: Duration = Duration::from_millis(10);
+        let mut waited = Duration::ZERO;
+        while waited < most && !self.threads.iter().all(JoinHandle::is_finished) {
+            #[expect(clippy::disallowed_methods, reason = "the drain is a wait with a deadline")]
+            std::thread::sleep(STEP);
+            waited += STEP;
         }
     }
 

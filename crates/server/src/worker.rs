@@ -18,12 +18,17 @@ use crate::{
 /// How often kept connections are looked at: they are idle for up to a minute.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
+/// How often streams are told that the drain is over: those that begin meanwhile must hear it too.
+const END_STEP: Duration = Duration::from_millis(10);
+
 /// How far a gateway is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Serving,
     /// No new connections; what is under way is finished.
     Draining,
+    /// The drain is over: what is still under way says so and ends.
+    Ending,
     /// Over.
     Stopped,
 }
@@ -62,11 +67,21 @@ pub(crate) async fn run(
             Box::pin(async move { data::answer(&worker, request).await })
         }),
         limits: HeadLimits { bytes: limits.header_bytes },
-        phase,
+        phase: phase.clone(),
     };
     let mut listener = Listener::new(listener, limits.connections, service)?;
     listener.accept().await;
     worker.pool.clear();
-    listener.drained().await;
+    let ending = async {
+        reached(phase, Phase::Ending).await;
+        loop {
+            worker.end_streams();
+            tokio::time::sleep(END_STEP).await;
+        }
+    };
+    tokio::select! {
+        () = listener.drained() => {}
+        () = ending => {}
+    }
     Ok(())
 }

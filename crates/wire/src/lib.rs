@@ -14,6 +14,7 @@
 //! - [`sniff`]: whether an answer is a stream of events.
 //! - [`sse::Splitter`]: the frames of a stream; [`watch::Watch`]: what they say of content, end
 //!   and [`usage`]; [`events::EventReader`]: both, and what of it may be released.
+//! - [`mask`]: our own secrets, taken out of what a provider says.
 //! - [`error_body`]: what the gateway itself says when it cannot help, in the client's dialect.
 //!
 //! Everything reads JSON through one checking cursor, [`json`].
@@ -32,6 +33,7 @@ pub mod form;
 pub mod frame;
 pub mod head;
 pub mod json;
+pub mod mask;
 pub mod operation;
 pub mod retry_after;
 pub mod sniff;

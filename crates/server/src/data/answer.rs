@@ -13,7 +13,6 @@ use tidegate_wire::{
 };
 
 use super::{body::ClientBody, journey::Journey};
-use crate::provider::Target;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-tidegate-request-id");
 pub(super) const RESOLVED: HeaderName = HeaderName::from_static("x-tidegate-resolved");
@@ -143,61 +142,5 @@ pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey, finish: &Finish
     if let Some(wait) = journey.re_entry() {
         headers.remove("retry-after-ms");
         headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.0.div_ceil(1000).max(1)));
-    }
-}
-
-/// A provider's words without our secrets in them, should it echo what it was sent (S2): the key of
-/// this attempt, and the headers that the config adds.
-pub(crate) fn masked(
-    (status, mut headers, mut body): (StatusCode, HeaderMap, Bytes),
-    target: &Target,
-    key: usize,
-) -> (StatusCode, HeaderMap, Bytes) {
-    let credential = target.credentials.get(key).and_then(Option::as_ref).map(|(_, value)| value);
-    for value in credential.into_iter().chain(target.provider.headers.values()) {
-        let secret = value.as_bytes();
-        let secret = secret.strip_prefix(b"Bearer ").unwrap_or(secret);
-        // One of a few characters could be any word; replacing it would garble the error.
-        if secret.len() < 8 {
-            continue;
-        }
-        if let Some(clean) = without(&body, secret) {
-            body = clean.into();
-        }
-        for value in headers.values_mut() {
-            let clean = without(value.as_bytes(), secret);
-            if let Some(clean) = clean.and_then(|clean| HeaderValue::try_from(clean).ok()) {
-                *value = clean;
-            }
-        }
-    }
-    (status, headers, body)
-}
-
-/// The text with every place of the secret masked; `None` if it is nowhere.
-fn without(text: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
-    let mut places = memchr::memmem::find_iter(text, secret).peekable();
-    places.peek()?;
-    let mut clean = Vec::with_capacity(text.len());
-    let mut from = 0;
-    for at in places {
-        clean.extend_from_slice(&text[from..at]);
-        clean.extend_from_slice(b"***");
-        from = at + secret.len();
-    }
-    clean.extend_from_slice(&text[from..]);
-    Some(clean)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn s2_a_secret_that_a_provider_echoes_is_masked_everywhere() {
-        let text = b"bad key sk-canary-1234, again: Bearer sk-canary-1234!";
-        let clean = without(text, b"sk-canary-1234");
-        assert_eq!(clean.as_deref(), Some(&b"bad key ***, again: Bearer ***!"[..]));
-        assert_eq!(without(b"fine", b"sk-canary-1234"), None);
     }
 }

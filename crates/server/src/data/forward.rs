@@ -2,9 +2,11 @@
 //!
 //! This file is the whole story in order; each step is one call into a file of its own.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use tidegate_core::{
     attempt::{Answer, End, Finish},
@@ -15,6 +17,7 @@ use tidegate_core::{
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
+    mask::{Mask, MaskedStream},
     operation::Operation,
 };
 
@@ -36,7 +39,7 @@ use crate::{
 };
 
 /// What a provider said, kept in case it is the last word.
-type Said = (StatusCode, HeaderMap, bytes::Bytes);
+type Said = (StatusCode, HeaderMap, Bytes);
 
 /// Answers a request that names a model.
 pub(crate) async fn forward(
@@ -114,36 +117,53 @@ pub(crate) async fn forward(
             Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
         };
         let build = || request::build(&inbound, &head, &target, key, resolved.model);
+        let mask = target.mask(key);
         match attempt::open(&mut journey, &target, &build, wanted).await {
             Opened::Whole { head, pieces, usage, is_events } => {
                 if let Some(usage) = usage {
                     journey.used(usage);
                 }
-                let mut headers = headers::downward(head.headers);
+                let mut headers = headers::downward(&head.headers, &mask);
                 if is_events {
                     headers::label_events(&mut headers);
                 }
                 answer::sign(&mut headers, &inbound.id, &journey);
                 journey.report(&Outcome::answered(head.status.as_u16()), "");
                 journey.finished(head.status.as_u16());
-                return answer::with(head.status, headers, ClientBody::Whole(pieces));
+                return answer::with(
+                    head.status,
+                    headers,
+                    ClientBody::Whole(covered(pieces, mask)),
+                );
             }
-            Opened::Passing(mut opening) => {
+            Opened::Passing(opening) => {
                 let status = opening.head.status;
-                let mut headers = headers::downward(std::mem::take(&mut opening.head.headers));
+                let mut headers = headers::downward(&opening.head.headers, &mask);
                 if opening.events.is_some() {
                     headers::label_events(&mut headers);
                 }
                 answer::sign(&mut headers, &inbound.id, &journey);
-                let passage = Passage::new(journey, *opening, dialect);
+                let passage = Passage::new(journey, *opening, dialect, mask);
                 return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
             }
             Opened::Failed(Failure { outcome, detail, said: words }) => {
-                said.push(words.map(|words| answer::masked(words, &target, key)));
+                said.push(words.map(|(status, headers, body)| {
+                    let headers = headers::downward(&headers, &mask);
+                    (status, headers, mask.cover(&body).map_or(body, Bytes::from))
+                }));
                 journey.report(&outcome, detail);
             }
         }
     }
+}
+
+/// A whole answer with our secrets covered (S2), also where one stands across two pieces.
+fn covered(pieces: VecDeque<Bytes>, mask: Arc<Mask>) -> VecDeque<Bytes> {
+    let mut stream = MaskedStream::new(mask);
+    let mut covered: VecDeque<Bytes> = pieces.into_iter().map(|it| stream.feed(it)).collect();
+    covered.push_back(stream.finish());
+    covered.retain(|it| !it.is_empty());
+    covered
 }
 
 /// What a path asks of a target.
@@ -176,7 +196,7 @@ fn over(
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
     let mut response = match relayed {
         Some((status, headers, body)) if status.as_u16() == finish.status => {
-            answer::with(status, headers::downward(headers), body.into())
+            answer::with(status, headers, body.into())
         }
         _ => answer::failure(&journey, &finish, dialect, id),
     };

@@ -3,9 +3,12 @@
 //! Rules kept here:
 //! - Upstream goes what a provider's API knows, from a list; nothing else. So no credential,
 //!   cookie, hop-by-hop or forwarding header of a client ever reaches a provider (S10, S13, S21).
-//! - Back goes everything but hop-by-hop headers and cookies.
+//! - Back goes what a client of the API uses, from a list; nothing else. So a provider can set no
+//!   cookie and no rule of a browser here, and tells nothing of its insides (S61).
+//! - What goes back has our own secrets covered (S2).
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use tidegate_wire::mask::Mask;
 
 /// Headers of a client's request that go upstream as they are.
 const UPWARD: &[HeaderName] =
@@ -16,22 +19,29 @@ const UPWARD_NAMES: &[&str] =
 /// And those that begin like this.
 const UPWARD_PREFIXES: &[&str] = &["anthropic-", "openai-", "x-stainless-"];
 
-/// Headers that belong to one connection, or that we set ourselves.
-static NOT_DOWNWARD: [HeaderName; 13] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    HeaderName::from_static("proxy-connection"),
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::SET_COOKIE,
-    header::CONTENT_LENGTH,
-    header::ALT_SVC,
-    header::STRICT_TRANSPORT_SECURITY,
+/// Headers of a provider's answer that a client gets (docs/routing.md lists them).
+const DOWNWARD: &[&str] = &[
+    "content-type",
+    "content-language",
+    "content-disposition",
+    "retry-after",
+    "retry-after-ms",
+    "x-ms-retry-after-ms",
+    "x-should-retry",
+    "request-id",
+    "x-request-id",
+    "apim-request-id",
+    "x-ms-request-id",
+    "x-amzn-requestid",
+    "x-amzn-errortype",
+    "x-goog-request-id",
+    "x-generation-id",
+    "ratelimit",
+    "deprecation",
+    "sunset",
 ];
+/// And those that begin like this.
+const DOWNWARD_PREFIXES: &[&str] = &["anthropic-", "openai-", "x-ratelimit-", "ratelimit-"];
 
 /// What goes upstream of a client's headers.
 pub(crate) fn upward(client: &HeaderMap) -> HeaderMap {
@@ -51,9 +61,17 @@ pub(crate) fn upward(client: &HeaderMap) -> HeaderMap {
 }
 
 /// What goes back to the client of a provider's headers.
-pub(crate) fn downward(mut headers: HeaderMap) -> HeaderMap {
-    for name in &NOT_DOWNWARD {
-        headers.remove(name);
+pub(crate) fn downward(upstream: &HeaderMap, mask: &Mask) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    for (name, value) in upstream {
+        let text = name.as_str();
+        if DOWNWARD.contains(&text)
+            || DOWNWARD_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        {
+            let covered = mask.cover(value.as_bytes());
+            let covered = covered.and_then(|it| HeaderValue::try_from(it).ok());
+            headers.append(name.clone(), covered.unwrap_or_else(|| value.clone()));
+        }
     }
     headers
 }
@@ -110,11 +128,46 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_sets_no_cookies_and_no_connection_rules_here() {
-        let upstream = map(&["set-cookie", "connection", "x-request-id", "retry-after"]);
-        let back = downward(upstream);
+    fn a_provider_sets_nothing_here_but_what_a_client_of_its_api_uses() {
+        let upstream = map(&[
+            "set-cookie",
+            "connection",
+            "server",
+            "via",
+            "x-powered-by",
+            "access-control-allow-origin",
+            "strict-transport-security",
+            "x-internal-host",
+            "content-encoding",
+            "content-length",
+            "content-type",
+            "x-request-id",
+            "request-id",
+            "retry-after",
+            "openai-processing-ms",
+            "anthropic-ratelimit-requests-remaining",
+            "x-ratelimit-reset-tokens",
+        ]);
+        let back = downward(&upstream, &Mask::new([]));
         let mut back = names(&back);
         back.sort_unstable();
-        assert_eq!(back, ["retry-after", "x-request-id"]);
+        let expected = [
+            "anthropic-ratelimit-requests-remaining",
+            "content-type",
+            "openai-processing-ms",
+            "request-id",
+            "retry-after",
+            "x-ratelimit-reset-tokens",
+            "x-request-id",
+        ];
+        assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn s2_a_secret_in_a_header_is_covered() {
+        let value = HeaderValue::from_static("for sk-canary-1234!");
+        let upstream = HeaderMap::from_iter([(HeaderName::from_static("x-request-id"), value)]);
+        let back = downward(&upstream, &Mask::new([&b"sk-canary-1234"[..]]));
+        assert_eq!(back["x-request-id"], "for **************!");
     }
 }

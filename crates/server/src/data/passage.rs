@@ -5,15 +5,18 @@
 //!   error can follow if it breaks.
 //! - A stream ends with its dialect's terminator or with an explicit error event, never silently
 //!   (I9). A broken plain body aborts the connection.
+//! - Our own secrets are covered in everything that is released (S2).
 //! - The outcome is reported before the last byte is released, so that a client that asks again at
 //!   once meets the new state.
 //! - Silence is measured between events with content: comments and pings do not count.
+//! - When the gateway's drain is over, a stream ends with an error event like any other break.
 //! - Dropped unfinished, which is what happens when the client goes away, the attempt is cancelled
 //!   and the upstream connection closed at once.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -23,7 +26,9 @@ use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
     events::{EventReader, Step},
+    mask::{Mask, MaskedStream},
 };
+use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, Sleep};
 
 use super::{
@@ -41,18 +46,27 @@ pub(crate) struct Passage {
     ready: VecDeque<Bytes>,
     rest: Option<Arriving>,
     events: Option<EventReader>,
+    masked: MaskedStream,
     dialect: Dialect,
     status: u16,
     timers: Timers,
     silence: Pin<Box<Sleep>>,
     limit: Limit,
+    /// The end of the gateway's drain; of interest to streams only.
+    drained: Option<Pin<Box<OwnedNotified>>>,
     /// After `ready`: the end, or an abort.
     is_over: bool,
     is_aborted: bool,
 }
 
 impl Passage {
-    pub(crate) fn new(journey: Journey, opening: Opening, dialect: Dialect) -> Self {
+    pub(crate) fn new(
+        journey: Journey,
+        opening: Opening,
+        dialect: Dialect,
+        mask: Arc<Mask>,
+    ) -> Self {
+        let drained = opening.events.as_ref().map(|_| Box::pin(journey.worker.drained()));
         let until = match opening.heard {
             Some(last) => opening.timers.idle(last),
             // Committed without content, because its client would not wait any longer.
@@ -61,17 +75,20 @@ impl Passage {
         };
         let mut passage = Self {
             journey,
-            ready: opening.held,
+            ready: VecDeque::new(),
             rest: Some(opening.rest),
             events: opening.events,
+            masked: MaskedStream::new(mask),
             dialect,
             status: opening.head.status.as_u16(),
             timers: opening.timers,
             silence: Box::pin(tokio::time::sleep_until(until.at)),
             limit: until.limit,
+            drained,
             is_over: false,
             is_aborted: false,
         };
+        passage.release(opening.held);
         // More may have come in the chunk with the first content.
         passage.read_on();
         passage
@@ -80,7 +97,8 @@ impl Passage {
     pub(crate) fn size_hint(&self) -> SizeHint {
         match (&self.events, &self.rest) {
             (None, Some(rest)) => {
-                let ready: u64 = self.ready.iter().map(|it| it.len() as u64).sum();
+                let ready: usize = self.ready.iter().map(Bytes::len).sum();
+                let ready = (ready + self.masked.waiting()) as u64;
                 rest.exact_len().map_or_else(SizeHint::new, |it| SizeHint::with_exact(it + ready))
             }
             _ => SizeHint::new(),
@@ -110,13 +128,26 @@ impl Passage {
                 }
                 Poll::Ready(Some(Err(_))) => self.broke(OutcomeKind::Truncated, "connection lost"),
                 Poll::Ready(None) => self.ended(),
-                Poll::Pending => match self.silence.as_mut().poll(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(()) => {
-                        let (outcome, detail) = self.journey.stopped(self.limit, Some(self.status));
-                        self.broke(outcome.kind, detail);
+                Poll::Pending if self.silence.as_mut().poll(cx).is_ready() => {
+                    let (outcome, detail) = self.journey.stopped(self.limit, Some(self.status));
+                    self.broke(outcome.kind, detail);
+                }
+                Poll::Pending => match self.drained.as_mut().map(|it| it.as_mut().poll(cx)) {
+                    Some(Poll::Ready(())) => {
+                        self.broke(OutcomeKind::Cancelled, "the gateway is shutting down");
                     }
+                    Some(Poll::Pending) | None => return Poll::Pending,
                 },
+            }
+        }
+    }
+
+    /// Makes bytes of the answer ready.
+    fn release(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
+        for piece in pieces {
+            let covered = self.masked.feed(piece);
+            if !covered.is_empty() {
+                self.ready.push_back(covered);
             }
         }
     }
@@ -125,7 +156,7 @@ impl Passage {
     fn take(&mut self, data: Bytes) {
         match &mut self.events {
             None => {
-                self.ready.push_back(data);
+                self.release([data]);
                 self.heard();
             }
             Some(reader) => {
@@ -147,7 +178,8 @@ impl Passage {
                 end => break end,
             }
         };
-        self.ready.extend(reader.take().into_iter().filter(|it| !it.is_empty()));
+        let pieces = reader.take();
+        self.release(pieces);
         if has_content {
             self.journey.content(self.timers.since_sent());
             self.heard();
@@ -179,8 +211,8 @@ impl Passage {
         };
         if reader.finish() {
             let closing = reader.closing();
-            let rest = reader.take().into_iter().chain([closing]);
-            self.ready.extend(rest.filter(|it| !it.is_empty()));
+            let [carried, run] = reader.take();
+            self.release([carried, run, closing]);
             self.succeeded();
         } else {
             self.broke(OutcomeKind::Truncated, "the stream ended early");
@@ -192,6 +224,10 @@ impl Passage {
             Some(reader) => self.journey.used(reader.usage()),
             // The time to the answer, unless it was known to have content before.
             None => self.journey.content(self.timers.since_sent()),
+        }
+        let waiting = self.masked.finish();
+        if !waiting.is_empty() {
+            self.ready.push_back(waiting);
         }
         self.report(OutcomeKind::Success, "");
         if let Some(rest) = self.rest.take() {

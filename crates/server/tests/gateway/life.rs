@@ -7,7 +7,7 @@ use tidegate_config::source::Source;
 use tidegate_server::fake::{Script, Step};
 
 use crate::bed::{Setup, always, chat, eventually, good, hits, now};
-use crate::client::Client;
+use crate::client::{Client, End};
 use crate::failover::assert_served;
 
 #[test]
@@ -109,6 +109,25 @@ fn stopping_takes_no_longer_than_the_drain() {
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(400) && took < Duration::from_secs(5), "{took:?}");
     eventually("the upstream is let go", || fake.counts().under_way == 0);
+}
+
+#[test]
+fn the_end_of_the_drain_ends_streams_with_an_error_event() {
+    let fake = always(Step::ok().with_tokens(2_000, Duration::from_millis(10)));
+    for (path, api) in [("/v1/chat/completions", "openai"), ("/v1/messages", "anthropic")] {
+        let setup = Setup { api, top: "shutdown: {drain: 300ms}", ..Setup::of(&[&fake]) };
+        let gate = setup.start();
+        let mut client = gate.client();
+        client.send("POST", path, "", chat("r", true).as_bytes());
+        client.read_until("delta").expect("tokens come");
+        gate.server.stop();
+        let answer = client.answer().expect("an answer");
+        assert_eq!((answer.status, answer.end), (200, End::Whole), "{path}");
+        let last = answer.events().pop().unwrap_or_default();
+        assert!(last.contains("the gateway is shutting down"), "{path}: {last}");
+        assert!(answer.has_error_event() && !answer.text().contains("[DONE]"), "{path}");
+        eventually("the upstream is let go", || fake.counts().under_way == 0);
+    }
 }
 
 #[test]

@@ -66,6 +66,66 @@ fn s2_an_error_inside_a_200_is_masked_too() {
     assert_clean(&asked(&gate, true), "an error body in place of a stream");
 }
 
+/// What a client gets of an upstream that sends exactly this, and what is in it instead of the key.
+fn echoed(content_type: &str, headers: &str, body: &str, is_stream: bool) -> String {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n{headers}content-length: {}\r\n\r\n",
+        body.len()
+    );
+    // In two pieces, cut inside the body.
+    let (first, second) = body.as_bytes().split_at(body.len() / 2);
+    let pieces = vec![[head.as_bytes(), first].concat(), second.to_vec()];
+    let raw = crate::upstream::Raw::start(pieces);
+    asked(&secretive(&raw.url()), is_stream)
+}
+
+#[test]
+fn s2_an_answer_that_echoes_our_key_is_masked_in_its_body_and_headers() {
+    let escaped = PROVIDER.replace('-', "\\u002d");
+    let in_url = PROVIDER.replace('-', "%2D");
+    for spelling in [PROVIDER, &escaped, &in_url, HEADER] {
+        let body = format!("{{\"choices\":[{{\"message\":{{\"content\":\"{spelling}\"}}}}]}}");
+        let headers = format!("x-request-id: {spelling}\r\nx-echo: {spelling}\r\n");
+        let text = echoed("application/json", &headers, &body, false);
+        assert!(text.contains("HTTP/1.1 200") && text.contains("*****\"}}]}"), "{text}");
+        assert!(!text.contains(spelling), "{text}");
+        let long = format!("{{\"choices\":\"{}{spelling}\"}}", "a".repeat(2_000_000));
+        let text = echoed("application/json", "", &long, false);
+        assert!(text.ends_with("*****\"}"), "a body that was not held whole");
+        assert!(!text.contains(spelling));
+    }
+}
+
+#[test]
+fn s2_an_event_that_echoes_our_key_after_the_commit_is_masked() {
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let escaped = PROVIDER.replace('-', "\\u002D");
+    let long = format!("{}{PROVIDER}", "a".repeat(200_000));
+    for spelling in [PROVIDER, &escaped, HEADER, &long] {
+        let error = format!("data: {{\"error\":{{\"message\":\"{spelling}\"}}}}\n\n");
+        let body = [event("hi"), event(spelling), error].concat();
+        let text = echoed("text/event-stream", "", &body, true);
+        let spelling = spelling.trim_start_matches('a');
+        assert!(text.contains("hi") && text.contains("*****\"}}\n\n"), "{text}");
+        assert!(!text.contains(spelling), "{text}");
+    }
+}
+
+#[test]
+fn a_providers_own_affairs_do_not_reach_the_client() {
+    let headers = "server: nginx\r\naccess-control-allow-origin: *\r\nx-internal-pod: p7\r\n\
+                   set-cookie: a=b\r\nx-request-id: r1\r\nopenai-processing-ms: 7\r\n";
+    let text = echoed("application/json", headers, "{\"choices\":[]}", false);
+    for kept in ["x-request-id: r1", "openai-processing-ms: 7", "content-type: application/json"] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+    for dropped in ["nginx", "access-control", "x-internal-pod", "set-cookie"] {
+        assert!(!text.contains(dropped), "{dropped}: {text}");
+    }
+}
+
 #[test]
 fn s1_no_surface_of_the_gateway_tells_a_secret() {
     let ear = Ear::open();
