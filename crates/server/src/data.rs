@@ -37,6 +37,7 @@ pub(crate) use self::inbound::{PASSED, read_body};
 use crate::{
     connection::RequestBody,
     gateway::Worker,
+    live::Live,
     log::{self, Access, Refused},
     mcp, rng,
 };
@@ -136,30 +137,13 @@ async fn respond(worker: &Rc<Worker>, request: Request<RequestBody>) -> Response
         answer::name(&mut response, &id);
         return response;
     }
-    let operation = Operation::of_path(&path);
-    if operation == Some(Operation::Gemini) && head.method == Method::POST {
-        return fail(OwnErrorKind::NotImplemented, GEMINI);
-    }
-    let is_status = status::is_path(&path);
-    if !is_status {
-        let refusal = match operation {
-            None => Some("there is nothing at this path"),
-            Some(Operation::Unlisted) if !live.serves_unlisted() => Some(UNLISTED),
-            Some(_) => None,
-        };
-        if let Some(message) = refusal {
-            return fail(OwnErrorKind::NotFound, message);
-        }
-    }
-    let allowed = if is_status { Method::GET } else { Method::POST };
-    if head.method != allowed {
-        let message = format!("this path takes {allowed} only");
-        let mut response = fail(OwnErrorKind::MethodNotAllowed, &message);
-        let allowed = HeaderValue::from_str(allowed.as_str());
-        response.headers_mut().extend(allowed.ok().map(|it| (header::ALLOW, it)));
+    if let Err(refused) = check_operation(&live, &head.method, &path) {
+        let mut response = fail(refused.kind, refused.message);
+        let allow = refused.allow.map(|it| (header::ALLOW, HeaderValue::from_static(it)));
+        response.headers_mut().extend(allow);
         return response;
     }
-    if is_status {
+    if head.method == Method::GET {
         let gateway = &worker.gateway;
         return match status::get(&live, &gateway.clock, &path, &head.headers, &caller) {
             Some((status, body)) => answer::json(status, body),
@@ -179,6 +163,42 @@ async fn respond(worker: &Rc<Worker>, request: Request<RequestBody>) -> Response
     let query = head.uri.query().map(str::to_owned);
     let inbound = Inbound { id, path, query, headers: head.headers, passed, body, caller };
     forward::forward(worker, &live, inbound).await
+}
+
+/// Why there is nothing to do at a path.
+struct RefusedOperation {
+    kind: OwnErrorKind,
+    message: &'static str,
+    /// The method that the path takes instead.
+    allow: Option<&'static str>,
+}
+
+/// Whether a path is one of the gateway's own or one that may be forwarded, with this method.
+fn check_operation(live: &Live, method: &Method, path: &str) -> Result<(), RefusedOperation> {
+    let refuse = |kind, message, allow| Err(RefusedOperation { kind, message, allow });
+    let operation = Operation::of_path(path);
+    // Before the models that can be asked about: the paths of both begin alike.
+    if operation == Some(Operation::Gemini) && method == Method::POST {
+        return refuse(OwnErrorKind::NotImplemented, GEMINI, None);
+    }
+    if status::is_path(path) {
+        let message = "this path takes GET only";
+        return match *method {
+            Method::GET => Ok(()),
+            _ => refuse(OwnErrorKind::MethodNotAllowed, message, Some("GET")),
+        };
+    }
+    match operation {
+        None => refuse(OwnErrorKind::NotFound, "there is nothing at this path", None),
+        Some(Operation::Unlisted) if !live.serves_unlisted() => {
+            refuse(OwnErrorKind::NotFound, UNLISTED, None)
+        }
+        Some(_) if method == Method::POST => Ok(()),
+        Some(_) => {
+            let message = "this path takes POST only";
+            refuse(OwnErrorKind::MethodNotAllowed, message, Some("POST"))
+        }
+    }
 }
 
 /// Makes a response the last one of its connection.

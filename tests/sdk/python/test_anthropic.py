@@ -29,6 +29,13 @@ class MessagesTest(unittest.TestCase):
         self.assertEqual(raw.headers["x-tidegate-resolved"], "ebb-claude/steady")
         self.assertEqual(raw.parse().role, "assistant")
 
+    def test_a_foreign_key_beside_the_right_one_does_no_harm(self):
+        # As where a tool keeps the vendor's key and a user adds the gateway's as a header.
+        with anthropic_client(key="sk-ant-of-the-vendor") as client:
+            bearer = {"authorization": f"Bearer {KEY}"}
+            answer = client.messages.create(messages=says("hi"), extra_headers=bearer, **ASK)
+        self.assertEqual(answer.content[0].text, "ebb as steady heard: hi")
+
     def test_the_callers_key_stays_here_and_the_vendors_headers_pass(self):
         mark = marked()
         beta = {"anthropic-beta": "high-tide-2025"}

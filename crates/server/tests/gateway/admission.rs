@@ -52,6 +52,21 @@ fn a_401_tells_a_missing_key_from_an_unknown_one_and_how_to_send_it() {
 }
 
 #[test]
+fn s5_a_hostile_key_opens_nothing_and_is_repeated_nowhere() {
+    let fake = good();
+    let gate = gate(&fake);
+    let long = "k".repeat(1 << 20);
+    for key in ["' OR 1=1--", "caller-key-of-all\0", "\0", "caller-key-of-all\t, x", "%00", &long] {
+        let headers = format!("x-api-key: {key}\r\n");
+        let answer = ask(&gate, &headers, "r");
+        let shown = &key[..key.len().min(20)];
+        assert!(matches!(answer.status, 400 | 401 | 431), "{shown}: {}", answer.status);
+        assert!(!answer.text().contains(key), "{shown}");
+    }
+    assert_eq!(hits(&fake), 0);
+}
+
+#[test]
 fn one_right_key_is_enough_whatever_other_credential_an_sdk_adds() {
     let fake = good();
     let gate = gate(&fake);
