@@ -43,7 +43,7 @@ use crate::{
 
 mod unavailable;
 
-pub use unavailable::{Code, TooManyCalls, Unavailable};
+pub use unavailable::{Code, TooManyCalls, Unavailable, of_new_session};
 
 /// What is to be done over the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,10 @@ pub use self::{
     page::{BadCursor, Page},
 };
 use self::{greeting::Greeting, template::Template};
-use crate::listing::{Hints, Kind, fingerprint};
+use crate::{
+    listing::{Hints, Kind, fingerprint},
+    names::NamingSettings,
+};
 
 /// Everything that is offered.
 #[derive(Debug, Default)]
@@ -38,6 +41,9 @@ pub struct Catalogue {
     templates: Vec<Template>,
     conflicts: Vec<Conflict>,
     greetings: Vec<Greeting>,
+    /// Which servers have names like these, and whose lists are not known.
+    naming: NamingSettings,
+    unreached: Vec<bool>,
     versions: [u64; 4],
 }
 
@@ -144,6 +150,19 @@ impl Catalogue {
         let found = self.resource(uri).or_else(|| self.template_for(uri));
         let only = (self.greetings.len() == 1).then_some(0);
         found.map(|offered| offered.server).or(only)
+    }
+
+    /// The server that a name belongs to by its prefix, if nobody knows yet what that server offers:
+    /// what it has is unavailable, and not unknown.
+    #[must_use]
+    pub fn unreached_owner(&self, name: &str) -> Option<usize> {
+        self.naming.owner_of(name).filter(|server| self.is_unreached(*server))
+    }
+
+    /// Whether nobody knows yet what a server offers.
+    #[must_use]
+    pub fn is_unreached(&self, server: usize) -> bool {
+        self.unreached.get(server).copied().unwrap_or(false)
     }
 
     /// What is not offered, and why.

@@ -9,6 +9,7 @@
 //! - [`era`], [`stateless`]: which era of the protocol somebody speaks; the one without sessions.
 //! - [`listing`], [`names`], [`catalogue`]: what each server offers, under which name, and the
 //!   union of it.
+//! - [`freshness`]: when a server's lists are fetched again.
 //! - [`session`]: which servers one client session sees; [`shares`]: how much one caller may use;
 //!   [`replay`]: what is kept for a client that lost its connection.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
@@ -22,6 +23,7 @@ pub mod call;
 pub mod catalogue;
 pub mod cause;
 pub mod era;
+pub mod freshness;
 pub mod health;
 pub mod keepalive;
 pub mod link;

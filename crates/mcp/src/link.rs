@@ -11,6 +11,8 @@
 //! - Every attempt has a [`Generation`]. Whoever speaks of an old one changes nothing, so that
 //!   twenty calls that notice the same loss cause one new attempt.
 //! - A failed attempt is charged at most once, by whoever [claims](Link::claim) it first.
+//! - A server that keeps state has forgotten it after a re-initialise: the first result after it is
+//!   to say so ([`Link::tell_new`]).
 //! - A first connect is not a re-initialise; [`Link::reinitialised`] counts the successes after it.
 //!
 //! Left to others: deadlines (the caller's), when to stop trying (the breaker and
@@ -60,6 +62,8 @@ pub struct Link {
     /// The latest attempt whose failure somebody has charged.
     claimed: Generation,
     connects: u64,
+    /// It was made again, and no result has said so.
+    is_new: bool,
 }
 
 impl Link {
@@ -90,6 +94,7 @@ impl Link {
         if is_news {
             self.state = LinkState::Ready;
             self.connects += 1;
+            self.is_new = self.connects > 1;
         }
         is_news
     }
@@ -131,6 +136,12 @@ impl Link {
     #[must_use]
     pub fn failure(&self, generation: Generation) -> Option<Failure> {
         self.failure.filter(|_| generation == self.generation)
+    }
+
+    /// Whether a result that goes to a client is to say that the server's session is a new one.
+    /// True once after each re-initialise.
+    pub fn tell_new(&mut self) -> bool {
+        std::mem::take(&mut self.is_new)
     }
 
     /// Its state.
@@ -193,6 +204,17 @@ mod tests {
         link.connected(second);
         assert!(!link.lost(first), "a late observer of the old connection");
         assert_eq!((link.state(), link.reinitialised()), (LinkState::Ready, 1));
+    }
+
+    #[test]
+    fn a_regained_session_is_told_once_and_a_first_one_never() {
+        let (mut link, first) = ready();
+        assert!(!link.tell_new());
+        link.lost(first);
+        let Want::Connect(second) = link.want() else { panic!("it is down") };
+        assert!(!link.tell_new());
+        link.connected(second);
+        assert_eq!((link.tell_new(), link.tell_new()), (true, false));
     }
 
     #[test]

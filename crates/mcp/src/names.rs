@@ -102,6 +102,21 @@ impl NamingSettings {
         self.offered(server, own)
     }
 
+    /// The server whose names begin like this one; with a single server, that one. Nothing is known
+    /// of names without prefixes.
+    #[must_use]
+    pub fn owner_of(&self, name: &str) -> Option<usize> {
+        if self.servers.len() == 1 {
+            return Some(0);
+        }
+        let has_prefix = |prefix: &str| {
+            name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_') && rest.len() > 1)
+        };
+        let owners = self.servers.iter().enumerate().filter(|(_, it)| has_prefix(&it.name));
+        let longest = owners.max_by_key(|(_, it)| it.name.len());
+        longest.filter(|_| self.naming == Naming::Prefix).map(|(server, _)| server)
+    }
+
     fn offered(&self, server: usize, own: &str) -> String {
         match self.naming {
             Naming::Prefix if self.servers.len() > 1 => self.prefixed(server, own),
@@ -143,6 +158,16 @@ fn looks_hashed(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_tells_whose_a_name_is() {
+        let prefix = settings(Naming::Prefix, &["a", "a_b"]);
+        assert_eq!(prefix.owner_of("a_c"), Some(0));
+        assert_eq!(prefix.owner_of("a_b_c"), Some(1), "the longest prefix");
+        assert_eq!((prefix.owner_of("b_c"), prefix.owner_of("a_")), (None, None));
+        assert_eq!(settings(Naming::Prefix, &["a"]).owner_of("anything"), Some(0));
+        assert_eq!(settings(Naming::Priority, &["a", "b"]).owner_of("a_c"), None);
+    }
 
     fn settings(naming: Naming, servers: &[&str]) -> NamingSettings {
         let servers = servers.iter().map(|name| ServerNames::plain(name)).collect();

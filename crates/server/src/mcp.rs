@@ -137,6 +137,17 @@ async fn watch(hub: Rc<Hub>) {
         };
         let current: Vec<_> = hub.servers().iter().map(read).collect();
         if current != standings {
+            for server in hub.servers() {
+                let is_well = |all: &[(Arc<str>, Option<Cause>)]| {
+                    let own = all.iter().find(|(name, _)| *name == server.name);
+                    own.is_some_and(|(_, trouble)| trouble.is_none())
+                };
+                let was_known = standings.iter().any(|(name, _)| *name == server.name);
+                if was_known && !is_well(&standings) && is_well(&current) {
+                    // What recovered may have been deployed anew.
+                    server.doubt_lists();
+                }
+            }
             for client in hub.clients() {
                 (0..current.len()).for_each(|place| client.follow(place));
             }

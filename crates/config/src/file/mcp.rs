@@ -36,9 +36,12 @@ pub struct McpFile {
     /// How long a session waits for a known server that is still connecting.
     #[schemars(example = &"500ms")]
     pub connect_wait: Duration,
+    /// A server's lists that are older than this are fetched again when a session uses them.
+    #[schemars(example = &"5m")]
+    pub fresh_for: Duration,
     /// A stateless server that answered within this time is not asked again when a session opens.
     #[schemars(example = &"5s")]
-    pub fresh_for: Duration,
+    pub answered_within: Duration,
     /// Servers by name.
     #[schemars(example = json!({"github": {"url": "https://example.com/mcp"}}))]
     pub servers: IndexMap<String, ServerFile>,
@@ -63,7 +66,8 @@ impl Default for McpFile {
             call_timeout: Millis::seconds(60).into(),
             connect_timeout: Millis::seconds(5).into(),
             connect_wait: Millis(500).into(),
-            fresh_for: Millis::seconds(5).into(),
+            fresh_for: Millis::minutes(5).into(),
+            answered_within: Millis::seconds(5).into(),
             servers: IndexMap::new(),
             max_children: 32,
             replicas: IndexMap::new(),

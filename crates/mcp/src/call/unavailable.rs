@@ -9,10 +9,19 @@
 use serde_json::{Value, json};
 use tidegate_core::time::Millis;
 
-use crate::cause::Cause;
+use crate::{cause::Cause, raw::Fields};
 
 /// JSON-RPC's internal error: the one code that clients of every era take for a server's fault.
 const INTERNAL_ERROR: i64 = -32603;
+
+/// The text of a `result` that says that it comes from a new session of its server, which has
+/// forgotten the state of the one before. One that is no plain object stays as it is.
+#[must_use]
+pub fn of_new_session(result: &str) -> Option<String> {
+    let mut fields = Fields::parse(result, &[]).ok()?;
+    fields.edit("_meta", &[], |meta| meta.set_text("tidegate/session", "new")).ok()?;
+    Some(fields.to_json())
+}
 
 /// Whether the call may have been carried out, and whether waiting helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +163,17 @@ mod tests {
     fn refused(code: Code, retry_after: Option<Millis>) -> Unavailable {
         let (server, cause) = ("github".to_owned(), Cause::ConnectionRefused);
         Unavailable { server, cause, retry_after, code }
+    }
+
+    #[test]
+    fn the_first_result_of_a_new_session_says_so_beside_what_the_server_says() {
+        let plain = of_new_session(r#"{"content":[]}"#);
+        let expected = r#"{"content":[],"_meta":{"tidegate/session":"new"}}"#;
+        assert_eq!(plain.as_deref(), Some(expected));
+        let own = of_new_session(r#"{"_meta":{"x":1.0},"content":[]}"#);
+        let expected = r#"{"_meta":{"x":1.0,"tidegate/session":"new"},"content":[]}"#;
+        assert_eq!(own.as_deref(), Some(expected));
+        assert_eq!(of_new_session("[]"), None);
     }
 
     #[test]

@@ -45,6 +45,8 @@ impl Catalogue {
             Greeting::new(&server.name, listings.get(at).and_then(Option::as_deref))
         });
         catalogue.greetings = greetings.collect();
+        catalogue.naming = settings.clone();
+        catalogue.unreached = listings.iter().map(Option::is_none).collect();
         catalogue
     }
 

@@ -119,6 +119,15 @@ fn a_uri_belongs_to_the_first_server_that_has_it() {
 }
 
 #[test]
+fn a_name_with_the_prefix_of_a_server_that_was_never_reached_is_that_servers() {
+    let catalogue =
+        Catalogue::new(&settings(Naming::Prefix, &["a", "b"]), &[listing(SEARCH), None]);
+    assert_eq!(catalogue.unreached_owner("b_search"), Some(1));
+    assert_eq!(catalogue.unreached_owner("a_nothing"), None, "its tools are known");
+    assert_eq!(catalogue.unreached_owner("c_search"), None);
+}
+
+#[test]
 fn the_only_server_is_asked_about_any_uri() {
     let catalogue = Catalogue::new(&settings(Naming::Prefix, &["s"]), &[None]);
     assert_eq!(catalogue.server_of("any:///thing"), Some(0));

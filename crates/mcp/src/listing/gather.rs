@@ -9,9 +9,11 @@
 //! Rules kept here:
 //! - Only what the server's capabilities declare is asked for.
 //! - Every cursor is followed, an empty one too, except one that came before: it would go round.
+//! - What the server fails to answer is kept as it was known before; what it says it does not have
+//!   is gone.
 //! - A listing is bounded. What is beyond is left out, and the [`Shortfall`] says so.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use serde::{
     Deserialize,
@@ -48,6 +50,8 @@ pub struct Gather {
     size: usize,
     shortfall: Shortfall,
     checks_headers: bool,
+    /// What was known before.
+    before: Option<Arc<Listing>>,
 }
 
 /// What to ask next.
@@ -81,6 +85,11 @@ impl Gather {
         Self::of(Listing::new(info), kinds)
     }
 
+    /// Keeps what was known before wherever the server fails to answer.
+    pub fn fall_back_on(&mut self, before: Arc<Listing>) {
+        self.before = Some(before);
+    }
+
     /// Asks again for some kinds only, after the server said that they changed.
     #[must_use]
     pub fn again(listing: &Listing, kinds: &[Kind]) -> Self {
@@ -104,6 +113,7 @@ impl Gather {
             size,
             shortfall: Shortfall::default(),
             checks_headers: false,
+            before: None,
         }
     }
 
@@ -159,8 +169,19 @@ impl Gather {
         self.close_kind();
     }
 
-    /// The server refused [`Self::ask`]: what came so far of this kind is all.
+    /// The server refused [`Self::ask`], because it has no such thing: what came so far of this
+    /// kind is all.
     pub fn refused(&mut self) {
+        self.close_kind();
+    }
+
+    /// The server failed to answer [`Self::ask`]: what was known of this kind stays.
+    pub fn failed(&mut self) {
+        let Some(kind) = self.kinds.last().copied() else { return };
+        self.shortfall.failed.push(kind);
+        if let Some(before) = &self.before {
+            self.items = before.items(kind).to_vec();
+        }
         self.close_kind();
     }
 
@@ -236,13 +257,16 @@ pub struct Shortfall {
     pub cut: Vec<Kind>,
     /// Kinds of which a page was larger than an answer may be.
     pub too_large: Vec<Kind>,
+    /// Kinds that the server failed to list.
+    pub failed: Vec<Kind>,
 }
 
 impl Shortfall {
     /// Whether nothing is missing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.skipped == 0 && self.cut.is_empty() && self.too_large.is_empty()
+        let is_cut = !self.cut.is_empty() || !self.too_large.is_empty();
+        self.skipped == 0 && !is_cut && self.failed.is_empty()
     }
 
     fn skip(&mut self, kind: Kind, key: Option<&str>, why: &str) {
@@ -269,6 +293,10 @@ impl fmt::Display for Shortfall {
         }
         for kind in &self.too_large {
             write!(f, "{comma}{kind} cut off: a page is larger than `limits.mcp_answer`")?;
+            comma = ", ";
+        }
+        for kind in &self.failed {
+            write!(f, "{comma}{kind} not listed: the server failed")?;
             comma = ", ";
         }
         Ok(())

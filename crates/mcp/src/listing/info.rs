@@ -37,6 +37,17 @@ impl ServerInfo {
         })
     }
 
+    /// Whether another greeting of the same server says the same: a server that was deployed anew
+    /// often does not.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let text = |value: &Option<Box<RawValue>>| value.as_ref().map(|it| it.get().to_owned());
+        self.version == other.version
+            && self.instructions == other.instructions
+            && text(&self.capabilities) == text(&other.capabilities)
+            && text(&self.server_info) == text(&other.server_info)
+    }
+
     /// The revision it speaks, if that is of the session era.
     #[must_use]
     pub fn known_version(&self) -> Option<Version> {

@@ -156,6 +156,24 @@ fn only_what_is_declared_is_asked_and_a_refusal_goes_on() {
 }
 
 #[test]
+fn what_a_server_fails_to_list_is_kept_as_it_was_known() {
+    let declared = r#"{"tools":{},"prompts":{}}"#;
+    let mut gather = Gather::new(info(declared));
+    gather.page(raw(&sound(r#"{"tools":[{"name":"a"}]}"#))).expect("an object");
+    gather.page(raw(r#"{"prompts":[{"name":"p"}]}"#)).expect("an object");
+    let (before, _) = gather.finish();
+    let mut gather = Gather::new(info(declared));
+    gather.fall_back_on(Arc::new(before));
+    gather.failed();
+    gather.refused();
+    let (listing, shortfall) = gather.finish();
+    assert_eq!(keys(&listing, Kind::Tools), ["a"]);
+    assert_eq!(keys(&listing, Kind::Prompts), [""; 0], "it says that it has none");
+    assert_eq!(shortfall.failed, [Kind::Tools]);
+    assert_eq!(shortfall.to_string(), "tools not listed: the server failed");
+}
+
+#[test]
 fn a_page_that_is_no_object_is_a_flaw() {
     let mut gather = Gather::new(info(r#"{"tools":{}}"#));
     assert!(gather.page(raw("[]")).is_err());

@@ -40,6 +40,7 @@ use super::{
     group::Group,
     hello::Hello,
     link::{Link, Owner},
+    party::{Cancelled, Desk},
     server::Server,
     stream::{Streams, Weight},
 };
@@ -67,7 +68,7 @@ pub(crate) struct Client {
     visibility: Visibility,
     /// The servers and this client's links to them, in the order of the config.
     places: RefCell<Vec<Place>>,
-    calls: RefCell<BTreeMap<Id, Owned>>,
+    calls: RefCell<BTreeMap<Id, (Owned, Rc<Desk>)>>,
     /// Requests under way of a client without a session: ids say nothing there.
     visits: Cell<usize>,
     idle: Notify,
@@ -330,13 +331,13 @@ impl Client {
         self.calls.borrow().len() < CALLS_MAX
     }
 
-    pub(crate) fn call_began(&self, id: Id, task: Owned) {
-        self.calls.borrow_mut().insert(id, task);
+    pub(crate) fn call_began(&self, id: Id, task: Owned, desk: Rc<Desk>) {
+        self.calls.borrow_mut().insert(id, (task, desk));
     }
 
     /// A call has its answer.
     pub(crate) fn call_ended(&self, id: &Id) {
-        if let Some(task) = self.calls.borrow_mut().remove(id) {
+        if let Some((task, _)) = self.calls.borrow_mut().remove(id) {
             task.detach();
         }
         self.used();
@@ -344,9 +345,12 @@ impl Client {
     }
 
     /// The client does not want an answer any more. Dropping the call tells its server.
-    pub(crate) fn cancel(&self, id: &Id) {
-        let task = self.calls.borrow_mut().remove(id);
-        drop(task);
+    pub(crate) fn cancel(&self, id: &Id, cancelled: Cancelled) {
+        let call = self.calls.borrow_mut().remove(id);
+        if let Some((task, desk)) = call {
+            desk.cancel(cancelled);
+            drop(task);
+        }
         self.idle.notify_waiters();
     }
 

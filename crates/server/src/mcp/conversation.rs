@@ -416,11 +416,15 @@ impl Drop for GiveUp<'_> {
             return;
         }
         let pending = self.conversation.pending.borrow_mut().remove(&self.id);
-        if pending.is_none() {
-            return;
-        }
+        let Some(pending) = pending else { return };
         self.conversation.fewer.notify_waiters();
-        let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);
+        let reason = match pending.party.and_then(|party| party.desk.cancelled()) {
+            // As the client gave it, or not at all.
+            Some(cancelled) => cancelled.reason.map(|it| it.get().to_owned()),
+            None => Some(r#""nobody waits any more""#.to_owned()),
+        };
+        let reason = reason.map(|it| format!(r#","reason":{it}"#)).unwrap_or_default();
+        let params = format!(r#"{{"requestId":{}{reason}}}"#, self.id);
         self.conversation.tell(message::notification("notifications/cancelled", Some(&params)));
         let id = self.id;
         self.conversation.with_carrier(|carrier| carrier.forget(id));

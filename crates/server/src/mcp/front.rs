@@ -39,7 +39,7 @@ use super::{
     door::{Answer, Knock, refusal},
     hub::{CallTurn, Hub},
     link::Ask,
-    party::Desk,
+    party::{Cancelled, Desk},
     relay::{Asked, Made, Relayed, busy, relay},
     search,
     stream::{Gone, Stream, Weight},
@@ -175,13 +175,15 @@ impl Visitor<'_> {
                     let method = method.into_owned();
                     let (caller, own) = (Rc::clone(&client), Rc::clone(&stream));
                     let call = id.clone();
+                    let desk = Desk::new(&stream);
+                    let at = Rc::clone(&desk);
                     let task = task::spawn_owned("mcp batch", async move {
-                        let made = respond(&caller, &own, &method, params.as_deref()).await;
+                        let made = respond(&caller, &at, &method, params.as_deref()).await;
                         own.answer(&call, message::made(&call, &made).as_bytes());
                         drop((end, turn));
                         caller.call_ended(&call);
                     });
-                    client.call_began(id, task);
+                    client.call_began(id, task, desk);
                 }
                 Ok(Message::Notification { method, params }) => notified(&client, &method, params),
                 Ok(Message::Answer { id: Some(id), outcome }) => client.answered(&id, outcome),
@@ -218,8 +220,8 @@ impl Visitor<'_> {
             );
         }
         if Relayed::of_method(method).is_none() {
-            let stream = client.streams.standing();
-            let outcome = respond(client, &stream, method, params).await;
+            let desk = Desk::new(&client.streams.standing());
+            let outcome = respond(client, &desk, method, params).await;
             let answer = made(&id, &outcome);
             if !self.prefers_events {
                 return Answer::json(StatusCode::OK, answer);
@@ -236,11 +238,13 @@ impl Visitor<'_> {
         let (stream, events) = client.streams.begin();
         let params = params.map(ToOwned::to_owned);
         let (own, method, call) = (Rc::clone(client), method.to_owned(), id.clone());
+        let desk = Desk::new(&stream);
+        let at = Rc::clone(&desk);
         let task = task::spawn_owned("mcp request", async move {
             // Also when the call is cancelled: the stream ends, without an answer then.
             let end = StreamEnd { client: Rc::clone(&own), stream };
             tokio::select! {
-                outcome = respond(&own, &end.stream, &method, params.as_deref()) => {
+                outcome = respond(&own, &at, &method, params.as_deref()) => {
                     end.stream.answer(&call, made(&call, &outcome).as_bytes());
                 }
                 // Nobody can ever read the answer: dropping the call tells its server.
@@ -249,7 +253,7 @@ impl Visitor<'_> {
             drop((end, turn));
             own.call_ended(&call);
         });
-        client.call_began(id, task);
+        client.call_began(id, task, desk);
         Answer::events(events)
     }
 
@@ -343,7 +347,7 @@ impl Drop for BatchEnd {
 /// The answer to a request of a session.
 async fn respond(
     client: &Rc<Client>,
-    stream: &Rc<Stream>,
+    desk: &Rc<Desk>,
     method: &str,
     params: Option<&RawValue>,
 ) -> Made {
@@ -351,7 +355,6 @@ async fn respond(
         return list(client, kind, params).await;
     }
     if let Some(what) = Relayed::of_method(method) {
-        let desk = &Desk::new(stream);
         return relay(client, what, Asked { params, desk, envelope: None, heads: &[] }).await;
     }
     match method {
@@ -416,7 +419,9 @@ fn notified(client: &Rc<Client>, method: &str, params: Option<&RawValue>) {
     match method {
         "notifications/cancelled" => {
             if let Some(id) = cancelled_id(params) {
-                client.cancel(&id);
+                let params = Params::parse(params).unwrap_or_default();
+                let reason = params.get("reason").map(ToOwned::to_owned);
+                client.cancel(&id, Cancelled { reason });
             }
         }
         "notifications/roots/list_changed" => {

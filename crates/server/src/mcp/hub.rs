@@ -135,6 +135,8 @@ impl Hub {
         }
         *self.servers.borrow_mut() = servers;
         *self.followed.borrow_mut() = Some(Arc::clone(&live));
+        // Whoever has the config read again expects that lists are, too.
+        self.servers().iter().for_each(|server| server.doubt_lists());
         self.catalogues.borrow_mut().clear();
         let groups = self.groups();
         for client in self.clients() {

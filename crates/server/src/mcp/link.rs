@@ -29,7 +29,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_core::time::{Millis, Now};
 use tidegate_mcp::{
-    call::{Call, Code, Do, End, Errand, Unavailable},
+    call::{Call, Code, Do, End, Errand, Unavailable, of_new_session},
     cause::{Cause, Delivery},
     era::{Era, is_about_the_era, may_be_about_the_era},
     health::{self, Reply as Meaning},
@@ -377,10 +377,20 @@ impl Link {
             }
         });
         let answer = match reply {
+            Reply::Answer(Ok(result)) if ask.party.is_some() => Some(Ok(self.told_new(result))),
             Reply::Answer(answer) => Some(answer),
             Reply::Failed(_) => None,
         };
         (next, answer)
+    }
+
+    /// A client's result, which says so if it is the first of a session that was regained.
+    fn told_new(&self, result: Bytes) -> Bytes {
+        if self.is_stateless() || !self.machine.borrow_mut().tell_new() {
+            return result;
+        }
+        let text = std::str::from_utf8(&result).ok();
+        text.and_then(of_new_session).map_or(result, Bytes::from)
     }
 
     /// A server that does not speak the era any more refused the request unread, in words of the

@@ -44,6 +44,14 @@ pub(crate) struct Desk {
     asked: Cell<u32>,
     waiting: RefCell<Vec<Waiting>>,
     turned: Notify,
+    /// The client has cancelled the call, and what it said of that.
+    cancelled: RefCell<Option<Cancelled>>,
+}
+
+/// What a client says when it cancels a call: its reason, if it gives one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancelled {
+    pub(crate) reason: Option<Box<RawValue>>,
 }
 
 /// A request of a server with sessions to a client that has none: it waits for the client's next
@@ -67,7 +75,18 @@ impl Desk {
             asked: Cell::default(),
             waiting: RefCell::default(),
             turned: Notify::new(),
+            cancelled: RefCell::default(),
         })
+    }
+
+    /// The client does not want the answer any more.
+    pub(crate) fn cancel(&self, cancelled: Cancelled) {
+        *self.cancelled.borrow_mut() = Some(cancelled);
+    }
+
+    /// What the client said when it cancelled the call, if it did.
+    pub(crate) fn cancelled(&self) -> Option<Cancelled> {
+        self.cancelled.borrow().clone()
     }
 
     /// The stream that the call's answer will be sent on.

@@ -129,8 +129,34 @@ pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) 
     }
     match way {
         Ok(way) => answer(client, what, &asked, way).await,
-        Err((code, message)) => Err(error_object(code, &message, None)),
+        Err((code, message)) => match unreached(client, what, &asked) {
+            Some(group) => never_reached(client, what, &group).await,
+            None => Err(error_object(code, &message, None)),
+        },
     }
+}
+
+/// The server that a request is about by the prefix of its name, if nobody knows what it offers.
+fn unreached(client: &Client, what: Relayed, asked: &Asked<'_>) -> Option<Group> {
+    let params = Params::parse(asked.params).ok()?;
+    let name = match what {
+        Relayed::CallTool | Relayed::GetPrompt => params.text("name"),
+        Relayed::Complete => params.reference().ok()?.text("name"),
+        Relayed::ReadResource | Relayed::Subscribe | Relayed::Unsubscribe => None,
+    };
+    let place = client.catalogue().unreached_owner(&name?)?;
+    client.group(place).filter(|_| client.may_use(place))
+}
+
+/// What a client hears of a server that was never reached: it is unavailable, and why.
+async fn never_reached(client: &Client, what: Relayed, group: &Group) -> Made {
+    let cause = match client.enter(group).await {
+        Entry::Refused(cause) => cause,
+        // It has just come, and its lists are not there yet.
+        Entry::Go | Entry::Wait(_) => Cause::Busy,
+    };
+    let tool = (what == Relayed::CallTool).then_some("{}");
+    failed(tool, &unavailable(group, cause))
 }
 
 async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way) -> Made {
@@ -178,6 +204,7 @@ async fn asked_of(client: &Rc<Client>, group: &Group, what: Relayed, ask: Ask) -
     let Some(link) = client.link_to(server) else {
         return Answered::Unavailable(unavailable(group, Cause::Closing));
     };
+    server.refresh(&link, &client.hello);
     match prepared(client, &link, what, &ask) {
         Some(answered) => answered,
         None => bridge::ask(client, &link, ask).await,
@@ -303,18 +330,24 @@ fn resource(client: &Client, params: &Params<'_>) -> Result<usize, Refused> {
         .ok_or_else(|| (RESOURCE_NOT_FOUND, format!("resource not found: `{}`", shown(&uri))))
 }
 
-/// Who has a resource: who lists it, who has a template for it, or the only one who has any.
+/// Who has a resource: who lists it, who has a template for it, or the only one who may have any.
+/// Of several, one that was never reached: what nobody else lists may be its own, and must not go
+/// to another.
 fn place_of_uri(client: &Client, uri: &str) -> Option<usize> {
     let catalogue = client.catalogue();
     let found = catalogue.server_of(uri).filter(|place| client.may_use(*place));
     found.or_else(|| {
-        let links = client.links();
-        let mut able = links.iter().filter(|(place, link)| {
-            client.sees(*place) && link.info().is_some_and(|info| info.can("resources"))
-        });
-        let first = able.next()?.0;
-        // Members of one group are one place.
-        able.all(|(place, _)| *place == first).then_some(first)
+        let groups = (0..).map_while(|place| Some((place, client.group(place)?)));
+        let usable = groups.filter(|(place, group)| client.may_use(*place) && group.is_usable());
+        let may_have = |group: &Group| {
+            group.listing(&client.hello).is_none_or(|listing| listing.info.can("resources"))
+        };
+        let able: Vec<usize> = usable.filter(|(_, it)| may_have(it)).map(|(at, _)| at).collect();
+        match *able {
+            [] => None,
+            [only] => Some(only),
+            _ => able.into_iter().find(|place| catalogue.is_unreached(*place)),
+        }
     })
 }
 

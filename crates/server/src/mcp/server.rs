@@ -331,14 +331,48 @@ impl Server {
         }
     }
 
-    /// A link to it is there: what it offers is looked at, unless it is known.
+    /// A link to it is there: what it offers is looked at, unless it is known and nothing speaks
+    /// against it. A server that was lost, or introduces itself otherwise, may have been deployed
+    /// anew, which is a doubt about all of its lists.
     pub(crate) fn connected(self: &Rc<Self>, link: &Link) {
+        let era = link.era();
         let is_again = link.machine.borrow().reinitialised() > 0;
-        for hello in link.speaks_for() {
-            if is_again || !self.shelf.knows(hello.profile_in(link.era())) {
-                fetch(self, link, &hello, &Kind::ALL);
-            }
+        let is_another = |hello: &Hello| {
+            let profile = hello.profile_in(era);
+            link.info().is_some_and(|info| self.shelf.is_another(profile, &info))
+        };
+        if is_again || link.speaks_for().iter().any(is_another) {
+            self.shelf.doubt();
         }
+        for hello in link.speaks_for() {
+            self.fetch_missing(link, &hello);
+            self.refresh(link, &hello);
+        }
+    }
+
+    /// Its lists may be out of date: they are fetched over the gateway's own connection, and for
+    /// everybody else when they are used.
+    pub(crate) fn doubt_lists(self: &Rc<Self>) {
+        self.shelf.doubt();
+        let home = self.home.borrow().clone();
+        if let Some(home) = home {
+            self.refresh(&home, &home.hello);
+        }
+    }
+
+    /// A client uses its lists over this link: they are fetched again if they are due.
+    pub(crate) fn refresh(self: &Rc<Self>, link: &Link, hello: &Hello) {
+        let Some(ground) = self.ground.upgrade() else { return };
+        let hello = if self.is_shared_child() { &link.hello } else { hello };
+        let fresh_for = ground.live().file.mcp.fresh_for.millis();
+        if self.shelf.is_due(hello.profile_in(link.era()), ground.now(), fresh_for) {
+            fetch(self, link, hello, &Kind::ALL);
+        }
+    }
+
+    /// The moment; that of the start when the gateway has gone.
+    pub(crate) fn now(&self) -> Now {
+        self.ground.upgrade().map_or(Now::ZERO, |ground| ground.now())
     }
 
     /// Has the lists for a client fetched over this link if they are not known.

@@ -2,9 +2,11 @@
 //!
 //! Rules kept here:
 //! - A listing is fetched over a connection that is there anyway, never per session: when a profile
-//!   is first seen, after the server said that something changed, and after it was lost and came
-//!   back. Concurrent wishes share one fetch; what changes meanwhile is fetched once more.
-//! - The last listing stays when its server is down: names depend on the config and not on health.
+//!   is first seen, after the server said that something changed, and when it is used and due
+//!   ([`tidegate_mcp::freshness`]). There is one fetch at a time per server; concurrent wishes share
+//!   it, and what changes meanwhile is fetched once more.
+//! - The last listing is offered while the next one is fetched, and stays when that fails or the
+//!   server is down: names depend on the config and not on health.
 //! - Bounded: [`PROFILES_MAX`] profiles, of which the one unused for longest makes room.
 //! - A definition that changed is told on, once (S39).
 
@@ -15,19 +17,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tidegate_core::time::Millis;
+use tidegate_core::time::{Millis, Now};
 use tidegate_mcp::{
     cause::Cause,
     era::Era,
-    listing::{Changes, Gather, Kind, Listing, Shortfall},
-    message::Params,
+    freshness::Freshness,
+    listing::{Changes, Gather, Kind, Listing, ServerInfo, Shortfall},
+    message::{METHOD_NOT_FOUND, Params},
 };
 use tokio::sync::Notify;
 
 use super::{
     conversation::{Conversation, Reply, Voice},
     hello::{Hello, Profile},
-    link::Link,
+    link::{Link, read_error},
     server::Server,
     transport::Failure,
 };
@@ -46,10 +49,13 @@ pub(crate) struct Shelf {
     looks: Cell<u64>,
     /// A listing has arrived, or a fetch has failed.
     news: Notify,
+    /// Held by the fetch that is under way.
+    turn: Rc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
 struct Entry {
+    freshness: Freshness,
     /// The latest look.
     looked_at: Cell<u64>,
     /// Who looked first, and in which era: on whose behalf it is looked again.
@@ -95,6 +101,25 @@ impl Shelf {
         hellos.filter(|(_, other)| *other == era).map(|(hello, _)| hello.clone()).collect()
     }
 
+    /// Every listing may be out of date.
+    pub(crate) fn doubt(&self) {
+        self.by_profile.borrow_mut().values_mut().for_each(|entry| entry.freshness.doubt());
+    }
+
+    /// Whether a listing that is known is to be fetched again, now that it is used.
+    pub(crate) fn is_due(&self, profile: Profile, now: Now, fresh_for: Millis) -> bool {
+        let shelf = self.by_profile.borrow();
+        let known = shelf.get(&profile).filter(|it| it.listing.is_some() && it.fetching.is_none());
+        known.is_some_and(|entry| entry.freshness.is_due(now, fresh_for))
+    }
+
+    /// Whether a server introduces itself otherwise than when its listing was fetched.
+    pub(crate) fn is_another(&self, profile: Profile, info: &ServerInfo) -> bool {
+        let shelf = self.by_profile.borrow();
+        let listing = shelf.get(&profile).and_then(|entry| entry.listing.as_ref());
+        listing.is_some_and(|listing| !listing.info.is_same(info))
+    }
+
     /// Whether a fetch for this profile is under way.
     pub(crate) fn is_fetching(&self, profile: Profile) -> bool {
         self.by_profile.borrow().get(&profile).is_some_and(|entry| entry.fetching.is_some())
@@ -130,16 +155,24 @@ pub(crate) fn fetch(server: &Rc<Server>, link: &Link, hello: &Hello, kinds: &[Ki
         Some(before) if kinds.len() < Kind::ALL.len() => Gather::again(before, kinds),
         _ => Gather::new((*info).clone()),
     };
+    if let Some(before) = &before {
+        gather.fall_back_on(Arc::clone(before));
+    }
+    if kinds.len() == Kind::ALL.len() {
+        entry.freshness.begin();
+    }
     if talk.is_stateless() && talk.is_http() {
         gather.check_headers();
     }
     let is_first = before.is_none();
+    let turn = Rc::clone(&server.shelf.turn);
     let (hello, link) = (hello.clone(), link.downgrade());
     let fetching = Fetching { server: Rc::downgrade(server), link, profile, hello };
     entry.fetching = Some(task::spawn_owned("mcp listing", async move {
         if !is_first {
             tokio::time::sleep(SETTLE).await;
         }
+        let _turn = turn.lock().await;
         fetching.run(&talk, gather).await;
     }));
 }
@@ -166,14 +199,21 @@ impl Fetching {
         let gathered = gathered(&server, talk, gather, &self.hello).await;
         let changes = match gathered {
             Some((listing, shortfall)) => {
+                let is_whole = shortfall.failed.is_empty();
                 server.tell_shortfall(self.profile, shortfall);
-                server.shelved(self.profile, listing)
+                server.shelved(self.profile, listing).map(|changes| (changes, is_whole))
             }
             None => None,
         };
+        let is_whole = changes.as_ref().is_some_and(|(_, is_whole)| *is_whole);
+        let changes = changes.map(|(changes, _)| changes);
         let (stale, announced) = {
             let mut shelf = server.shelf.by_profile.borrow_mut();
             let Some(entry) = shelf.get_mut(&self.profile) else { return };
+            match is_whole {
+                true => entry.freshness.fetched(server.now()),
+                false => entry.freshness.failed(server.now()),
+            }
             if let Some(fetching) = entry.fetching.take() {
                 fetching.detach();
             }
@@ -221,10 +261,15 @@ pub(super) async fn pages(
             Reply::Answer(Ok(result)) => {
                 let page = serde_json::from_slice::<&RawValue>(&result).ok();
                 if page.is_none_or(|page| gather.page(page).is_err()) {
-                    gather.refused();
+                    gather.failed();
                 }
             }
-            Reply::Answer(Err(_)) => gather.refused(),
+            Reply::Answer(Err(error)) => {
+                match read_error(&error).is_some_and(|it| it.code == METHOD_NOT_FOUND) {
+                    true => gather.refused(),
+                    false => gather.failed(),
+                }
+            }
             Reply::Failed(failure) if failure.cause == Cause::TooLarge => gather.too_large(),
             Reply::Failed(failure) => return Err((ask.kind, failure)),
         }
@@ -253,12 +298,14 @@ impl Server {
     /// Puts a listing on the shelf; how it differs from the one before.
     fn shelved(&self, profile: Profile, listing: Listing) -> Option<Changes> {
         let mut shelf = self.shelf.by_profile.borrow_mut();
+        // Until a profile has a listing of its own, it is shown the gateway's.
+        let own = shelf.get(&Profile::own()).and_then(|entry| entry.listing.clone());
         let entry = shelf.get_mut(&profile)?;
         let before = entry.listing.replace(Arc::new(listing));
+        let is_first = before.is_none();
         let after = entry.listing.as_ref()?;
-        // A first listing changes nothing for anybody who has seen one.
-        let changes = before.map(|before| before.diff(after)).unwrap_or_default();
-        if !changes.changed.is_empty() {
+        let changes = before.or(own).map(|before| before.diff(after)).unwrap_or_default();
+        if !changes.changed.is_empty() && !is_first {
             let names: Vec<&str> = changes.changed.iter().map(|(_, key)| &**key).collect();
             tracing::warn!(
                 server = &*self.name,

@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::json;
 use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
 
-use crate::bed::{Gate, Setup, assert_unavailable, count, eventually, ms, now};
+use crate::bed::{Gate, Setup, assert_error, assert_unavailable, count, eventually, ms, now};
 use crate::client::text_of;
 use crate::visitor::Visitor;
 
@@ -105,4 +105,37 @@ fn calls_that_wait_together_share_one_connection() {
         }
     });
     assert_eq!(count(&b, "one", "initialize"), 1);
+}
+
+#[test]
+fn what_belongs_to_a_server_that_was_never_reached_is_unavailable_and_not_unknown() {
+    let a = FakeMcpServer::start(Script::default().resource("memo://a", "A").prompt("greet", &[]));
+    let b = server("move");
+    b.crash();
+    for mcp in ["", "tools: search,"] {
+        let gate = Setup { mcp, ..Setup::of(&[("a", &a), ("b", &b)]) }.start();
+        let client = gate.open();
+        assert_unavailable(&client.call("b_move", json!({})), "b", "backend_unavailable");
+        let prompt = client.request("prompts/get", json!({"name": "b_greet"}));
+        assert_error(&prompt, "b", "backend_unavailable");
+        let read = client.request("resources/read", json!({"uri": "memo://unlisted"}));
+        assert_error(&read, "b", "backend_unavailable");
+        let unknown = client.request("tools/call", json!({"name": "a_nothing"}));
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+        if !mcp.is_empty() {
+            let wrapped = json!({"tool_name": "b_move", "parameters": {}});
+            assert_unavailable(&client.call("call_tool", wrapped), "b", "backend_unavailable");
+        }
+        let visitor = Visitor::of(gate.address());
+        assert_unavailable(&visitor.call("b_move"), "b", "backend_unavailable");
+    }
+    assert_eq!(a.counts().of("resources/read"), 0, "it went to nobody else");
+}
+
+#[test]
+fn the_only_server_is_unavailable_and_its_tools_are_not_unknown() {
+    let a = server("look");
+    a.crash();
+    let gate = Setup::of(&[("a", &a)]).start();
+    assert_unavailable(&gate.open().call("look", json!({})), "a", "backend_unavailable");
 }

@@ -345,12 +345,12 @@ fn an_era_that_was_unclear_when_sessions_were_found_is_found_later() {
 #[test]
 fn opening_a_session_looks_at_a_stateless_server_unless_it_has_just_answered() {
     let fake = FakeMcpServer::start(script().stateless());
-    let gate = Setup { mcp: "fresh_for: 1h,", ..Setup::of(&[("a", &fake)]) }.start();
+    let gate = Setup { mcp: "answered_within: 1h,", ..Setup::of(&[("a", &fake)]) }.start();
     gate.open().call("echo", json!({}));
     let before = fake.counts().of("server/discover");
     gate.open().call("echo", json!({}));
     assert_eq!(fake.counts().of("server/discover"), before, "it has just answered");
-    let gate = Setup { mcp: "fresh_for: 0s,", ..Setup::of(&[("a", &fake)]) }.start();
+    let gate = Setup { mcp: "answered_within: 0s,", ..Setup::of(&[("a", &fake)]) }.start();
     gate.open().call("echo", json!({}));
     let before = fake.counts().of("server/discover");
     gate.open().call("echo", json!({}));

@@ -161,3 +161,17 @@ fn a_server_that_answers_with_an_error_status_is_named_and_its_wish_is_passed_on
         assert_eq!(result["structuredContent"]["backend"], "a", "{result}");
     }
 }
+
+#[test]
+fn the_first_result_of_a_regained_session_says_that_it_is_a_new_one() {
+    let tools = vec![Tool::new("count", Act::Count).read_only()];
+    let fake = FakeMcpServer::start(Script::of(tools));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    assert!(client.call("count", json!({}))["_meta"].is_null());
+    fake.lose_sessions();
+    let first = client.call("count", json!({}));
+    assert_eq!(first["_meta"]["tidegate/session"], "new", "{first}");
+    assert!(text_of(&first).ends_with("call 1"), "its state is lost: {first}");
+    assert!(client.call("count", json!({}))["_meta"].is_null(), "told once");
+}

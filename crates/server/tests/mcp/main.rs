@@ -27,6 +27,7 @@ mod relay;
 mod replicas;
 mod search;
 mod shares;
+mod stale;
 mod streams;
 mod visitor;
 mod wire;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, count, eventually, ms};
@@ -184,4 +184,23 @@ fn arguments_reach_the_server_as_the_client_wrote_them() {
     let sent = fake.received_of("tools/call");
     assert!(sent[0].text.contains(arguments), "{}", sent[0].text);
     assert!(sent[0].text.contains(r#""x-own":[1.50]"#), "{}", sent[0].text);
+}
+
+#[test]
+fn a_reason_for_cancelling_is_handed_on_as_it_was_given() {
+    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("hang", Act::Hang)]));
+    let gate = Setup::of(&[("a", &fake)]).start();
+    let client = gate.open();
+    for (number, reason) in [(1, json!("the user pressed stop")), (2, Value::Null)] {
+        let call = client.start("tools/call", json!({"name": "hang"}));
+        eventually("it hangs", || fake.counts().delivered("hang") == number);
+        let mut params = json!({"requestId": call.id});
+        if !reason.is_null() {
+            params["reason"] = reason.clone();
+        }
+        client.notify("notifications/cancelled", params);
+        eventually("the server hears of it", || fake.counts().cancelled == number);
+        let told = fake.received_of("notifications/cancelled").pop().expect("a notice");
+        assert_eq!(told.message["params"]["reason"], reason);
+    }
 }

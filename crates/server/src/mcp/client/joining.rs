@@ -74,6 +74,9 @@ impl Client {
             drop(tokio::time::timeout(span, turned).await);
         }
         self.session.borrow_mut().shown(|place| self.known(place).has_catalogue);
+        for (_, link) in self.links() {
+            link.server.refresh(&link, &self.hello);
+        }
     }
 
     /// A look at the health of every server.
@@ -188,8 +191,8 @@ impl Client {
                 brought = link.bring_up(limit).await;
             }
             if brought.is_ok() {
-                let fresh_for = link.ground.live().file.mcp.fresh_for.millis();
-                brought = link.still_answers(fresh_for).await;
+                let within = link.ground.live().file.mcp.answered_within.millis();
+                brought = link.still_answers(within).await;
             }
             if brought.is_ok() {
                 server.lists_known(&link, &hello).await;

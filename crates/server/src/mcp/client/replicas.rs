@@ -104,8 +104,8 @@ impl Client {
 
     /// A member whose connection is there answers, and its lists are known.
     async fn takes_part(&self, server: &Rc<Server>, link: &Rc<Link>) -> Result<(), Unavailable> {
-        let fresh_for = self.ground.live().file.mcp.fresh_for.millis();
-        let answers = link.still_answers(fresh_for).await;
+        let within = self.ground.live().file.mcp.answered_within.millis();
+        let answers = link.still_answers(within).await;
         if answers.is_ok() {
             self.lists_of(server, link).await;
         }

@@ -2,7 +2,7 @@
 //! by, since there is no `initialize` that would tell.
 //!
 //! Rules kept here:
-//! - A server that has answered anything within `fresh_for` is not asked.
+//! - A server that has answered anything within `answered_within` is not asked.
 //! - Sessions that open together share one question; it goes on if the first of them leaves.
 
 use std::cell::RefCell;
@@ -40,11 +40,11 @@ impl Check {
 
 impl Link {
     /// Whether the server still answers, if it speaks the stateless era and has not said a word
-    /// for `fresh_for`: there is no session that would tell.
-    pub(crate) async fn still_answers(&self, fresh_for: Millis) -> Result<(), Unavailable> {
+    /// for `answered_within`: there is no session that would tell.
+    pub(crate) async fn still_answers(&self, within: Millis) -> Result<(), Unavailable> {
         let is_stateless = self.conversation().is_some_and(|talk| talk.is_stateless());
         let silence = self.ground.now().since(self.heard_at.get());
-        if !is_stateless || silence < fresh_for {
+        if !is_stateless || silence < within {
             return Ok(());
         }
         let under_way = self.checking.borrow().clone();

@@ -2,7 +2,8 @@
 //!
 //! Rules kept here:
 //! - The forms that models send by mistake are understood: `name` and `arguments`, arguments as a
-//!   text of JSON, the whole call wrapped once more.
+//!   text of JSON or beside the name, the whole call wrapped once more. Arguments that stand in two
+//!   places are refused: none is ever dropped silently.
 //! - Arguments are checked against the tool's own schema before the call goes anywhere, and what is
 //!   wrong with them is told with the tool's parameters. What [`schema`] cannot decide passes, and
 //!   so does everything under a schema larger than [`SCHEMA_MAX`]: the server will check it.
@@ -18,6 +19,8 @@ use tidegate_mcp::{
 use super::{CALL, FIND, find::compact};
 use crate::mcp::client::Client;
 
+/// What models call the name of the tool.
+const NAMES: &[&str] = &["tool_name", "name", "tool"];
 /// Larger schemas are not read.
 const SCHEMA_MAX: usize = 256 * 1024;
 
@@ -30,7 +33,15 @@ pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawV
     let (name, parameters) = wanted(arguments)?;
     let catalogue = client.catalogue();
     let offered = catalogue.tool(&name).filter(|it| client.may_use(it.server));
+    let is_unreached = || {
+        let owner = catalogue.unreached_owner(&name);
+        owner.is_some_and(|place| client.may_use(place))
+    };
     let Some(offered) = offered else {
+        if is_unreached() {
+            // The call says that its server is unavailable.
+            return call_of(&name, &Value::Object(parameters), params);
+        }
         let nearest = catalogue.nearest_tool(&name, |place| client.sees(place));
         let hint = nearest.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
         let shown: String = name.chars().take(80).collect();
@@ -38,9 +49,14 @@ pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawV
     };
     let parameters = Value::Object(parameters);
     check(offered, &parameters)?;
+    call_of(&name, &parameters, params)
+}
+
+/// The params of a plain call of a tool.
+fn call_of(name: &str, arguments: &Value, params: &Params<'_>) -> Result<Box<RawValue>, String> {
     let meta =
         params.get("_meta").map(|it| format!(r#","_meta":{}"#, it.get())).unwrap_or_default();
-    let json = format!(r#"{{"name":{},"arguments":{parameters}{meta}}}"#, quoted(&name));
+    let json = format!(r#"{{"name":{},"arguments":{arguments}{meta}}}"#, quoted(name));
     RawValue::from_string(json).map_err(|error| error.to_string())
 }
 
@@ -53,27 +69,35 @@ pub(super) fn is_known(client: &Client, params: &Params<'_>) -> bool {
 
 /// The name and the arguments, in whatever form they came.
 fn wanted(mut arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
-    // Wrapped once more: `{"parameters": {"tool_name": …, "parameters": …}}`.
+    // Wrapped once more: `{"parameters": {"tool_name": …, …}}`.
     for _ in 0..2 {
+        let outer = NAMES.iter().find_map(|key| arguments.get(*key));
         let inner = ["parameters", "arguments"].into_iter().find_map(|key| arguments.get(key));
-        let Some(Value::Object(inner)) = inner else { break };
-        let is_wrapped = inner.contains_key("tool_name")
-            && inner
-                .keys()
-                .all(|key| ["tool_name", "parameters", "arguments"].contains(&key.as_str()));
-        if !is_wrapped {
-            break;
+        let is_wrapper = outer.is_none_or(|name| name == CALL);
+        match inner {
+            Some(Value::Object(inner)) if is_wrapper && inner.contains_key("tool_name") => {
+                arguments = inner.clone();
+            }
+            _ => break,
         }
-        arguments = inner.clone();
     }
     let mut take = |keys: &[&str]| keys.iter().find_map(|key| arguments.remove(*key));
-    let name = take(&["tool_name", "name", "tool"]);
+    let name = take(NAMES);
     let parameters = take(&["parameters", "arguments", "args", "input"]);
     let Some(Value::String(name)) = name else {
         return Err(format!("`{CALL}` needs `tool_name`: a name that `{FIND}` gave"));
     };
     let parameters = match parameters {
-        None | Some(Value::Null) => Map::new(),
+        // Beside the name.
+        None | Some(Value::Null) => return Ok((name, arguments)),
+        Some(Value::Object(given)) if given.is_empty() => return Ok((name, arguments)),
+        Some(_) if !arguments.is_empty() => {
+            let beside: Vec<String> = arguments.keys().map(|key| format!("`{key}`")).collect();
+            return Err(format!(
+                "put all arguments of `{name}` into `parameters`: {} stands beside it",
+                beside.join(", ")
+            ));
+        }
         Some(Value::Object(parameters)) => parameters,
         Some(Value::String(text)) => serde_json::from_str(&text)
             .map_err(|_| "`parameters` must be an object, and is a text".to_owned())?,
@@ -122,13 +146,20 @@ mod tests {
             json!({"tool_name": "t", "parameters": "{\"a\": 1}"}),
             json!({"parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
             json!({"name": "call_tool", "parameters": {"tool_name": "t", "parameters": {"a": 1}}}),
+            json!({"tool_name": "t", "a": 1}),
+            json!({"tool_name": "t", "parameters": {}, "a": 1}),
+            json!({"parameters": {"tool_name": "t", "a": 1}}),
+            json!({"arguments": {"tool_name": "t", "arguments": {"a": 1}}}),
         ] {
             assert_eq!(read(form.clone()), Ok(expected.clone()), "{form}");
         }
         assert_eq!(read(json!({"tool_name": "t"})).map(|it| it.1.len()), Ok(0));
-        for form in
-            [json!({}), json!({"tool_name": 1}), json!({"tool_name": "t", "parameters": [1]})]
-        {
+        for form in [
+            json!({}),
+            json!({"tool_name": 1}),
+            json!({"tool_name": "t", "parameters": [1]}),
+            json!({"tool_name": "t", "parameters": {"a": 1}, "b": 2}),
+        ] {
             assert!(read(form.clone()).is_err(), "{form}");
         }
     }

@@ -7,7 +7,7 @@
 //!   way a hint says what to try: a wrong tool is worse than none.
 //! - What `mcp.search.embeddings` did not give in time is done without, and `degraded` is true.
 //! - The same JSON stands in the result twice: as structured content, and as text for clients that
-//!   know no other.
+//!   know no other. Both are counted in what the answer costs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -115,7 +115,8 @@ fn answer(tools: Vec<Value>, verdict: Verdict, baseline: usize) -> String {
     if verdict.is_degraded {
         answer.insert("degraded".to_owned(), true.into());
     }
-    let returned = estimated_tokens(Value::Object(answer.clone()).to_string().len());
+    let once = Value::Object(answer.clone()).to_string().len();
+    let returned = estimated_tokens(once.saturating_mul(2));
     let saved = baseline.saturating_sub(returned);
     let tokens = json!({ "baseline": baseline, "returned": returned, "saved": saved });
     answer.insert("tokens".to_owned(), tokens);
@@ -147,10 +148,17 @@ fn tool(
     tool.insert("name".to_owned(), (*offered.name).into());
     tool.insert("server".to_owned(), server.map(|it| &*it.name).unwrap_or_default().into());
     tool.insert("description".to_owned(), fields.text("description").unwrap_or_default().into());
+    let part = |name| fields.get(name).and_then(|it| serde_json::from_str::<Value>(it.get()).ok());
     if is_compact {
         tool.insert("parameters".to_owned(), compact(&schema).into());
     } else {
         tool.insert("input_schema".to_owned(), schema);
+        if let Some(output) = part("outputSchema") {
+            tool.insert("output_schema".to_owned(), output);
+        }
+    }
+    if let Some(annotations) = part("annotations") {
+        tool.insert("annotations".to_owned(), annotations);
     }
     tool.insert("score".to_owned(), json!((f64::from(hit.score) * 1000.0).round() / 1000.0));
     let is_available = server.is_some_and(|it| is_available(client, it));
@@ -186,10 +194,27 @@ fn wish(arguments: Option<&RawValue>) -> Result<Wish, String> {
              `{CALL}` with a name from the answer."
         ));
     }
-    let limit = arguments.get("limit").and_then(Value::as_u64).map(|limit| limit as usize);
+    let limit = limit(arguments.get("limit"))?;
     let is_compact = arguments.get("detail").and_then(Value::as_str) == Some("compact");
     let is_explained = arguments.get("explain") == Some(&Value::Bool(true));
     Ok(Wish { description, keywords, limit, is_compact, is_explained })
+}
+
+/// How many tools are wanted: a whole number, also one that is written as a text.
+fn limit(given: Option<&Value>) -> Result<Option<usize>, String> {
+    let number = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.trim().parse::<u64>().ok(),
+        Some(Value::Number(number)) => {
+            let whole = number.as_f64().filter(|it| it.fract() == 0.0 && *it >= 0.0);
+            number.as_u64().or_else(|| whole.map(|it| it as u64))
+        }
+        Some(_) => None,
+    };
+    match number {
+        Some(number @ 1..) => Ok(Some(usize::try_from(number).unwrap_or(LIMIT_MAX))),
+        Some(0) | None => Err(format!("`limit` must be a number from 1 to {LIMIT_MAX}")),
+    }
 }
 
 /// A schema in a line: `repo: string, page?: integer`.
@@ -261,5 +286,13 @@ mod tests {
         let expected = ("send mail".to_owned(), "smtp post".to_owned(), Some(3));
         let asked = r#"{"tool_description":"send mail","tool_keywords":["smtp","post"],"limit":3}"#;
         assert_eq!(read(asked), Ok(expected));
+        for (limit, expected) in [(r#""3""#, Some(3)), ("3.0", Some(3)), ("null", None)] {
+            let asked = format!(r#"{{"tool_description":"x","limit":{limit}}}"#);
+            assert_eq!(read(&asked).map(|it| it.2), Ok(expected), "{asked}");
+        }
+        for limit in ["-1", "0", "2.5", r#""many""#, "true", "[3]"] {
+            let asked = format!(r#"{{"tool_description":"x","limit":{limit}}}"#);
+            assert!(read(&asked).is_err(), "{asked}");
+        }
     }
 }

@@ -40,9 +40,18 @@ fn requests_in_any_script_with_operators_or_without_end_get_an_answer() {
         assert_eq!(told["isError"], true, "{empty}: {told}");
         assert!(text_of(&told).contains("needs `tool_description`"), "{told}");
     }
-    for limit in [json!(0), json!(-1), json!(1_000_000), json!("many"), json!(1.5)] {
+    for (limit, is_error) in [
+        (json!(1_000_000), false),
+        (json!("1"), false),
+        (json!(0), true),
+        (json!(-1), true),
+        (json!("many"), true),
+        (json!(1.5), true),
+    ] {
         let wish = json!({"tool_description": "open an issue", "limit": limit});
-        assert_ne!(client.call("find_tool", wish)["isError"], true);
+        let told = client.call("find_tool", wish);
+        assert_eq!(told["isError"] == true, is_error, "{limit}: {told}");
+        assert!(!is_error || text_of(&told).contains("`limit`"), "{told}");
     }
 }
 
