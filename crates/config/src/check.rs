@@ -18,6 +18,7 @@ mod provider;
 mod route;
 mod secrets;
 mod times;
+mod tls;
 mod url;
 
 use crate::{
@@ -55,6 +56,7 @@ pub(crate) fn check(
     check.mcp();
     check.times();
     check.secrets();
+    check.tls();
     check.built();
     check.problems
 }

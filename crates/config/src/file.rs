@@ -19,6 +19,7 @@ mod provider;
 mod route;
 mod service;
 mod timeouts;
+mod tls;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -43,6 +44,7 @@ pub use self::{
         TelemetryFile,
     },
     timeouts::{Timeouts, TimeoutsFile},
+    tls::TlsFile,
 };
 use crate::address::Address;
 
@@ -56,6 +58,9 @@ pub struct ConfigFile {
     /// Where the data plane (`/v1/*`, `/mcp`) listens. Other than loopback only with `keys`.
     #[schemars(example = &"0.0.0.0:8700")]
     pub listen: Address,
+    /// TLS of the data plane, with HTTP/2 and HTTP/1.1. Absent: plain HTTP/1.1.
+    #[schemars(example = json!({"cert": "file:cert.pem", "key": "file:key.pem"}))]
+    pub tls: Option<TlsFile>,
     /// The admin listener: API and metrics.
     pub admin: AdminFile,
     /// Who may call the data plane. Absent: everybody, and then only on loopback.
@@ -97,6 +102,7 @@ impl Default for ConfigFile {
     fn default() -> Self {
         Self {
             listen: caller::address(LISTEN),
+            tls: None,
             admin: AdminFile::default(),
             keys: None,
             health: HealthFile::default(),

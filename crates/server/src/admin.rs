@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use self::paths::{Found, Place};
 pub(crate) use self::token::AdminToken;
 use crate::{
-    connection::{Answering, HeadLimits, Listener, RequestBody, Service},
+    connection::{Answering, HeadLimits, Listener, RequestBody, Service, scheme},
     data::{ClientBody, check_request, read_body},
     gateway::Worker,
     log::{self, Access, Refused},
@@ -73,6 +73,7 @@ pub(crate) async fn serve(
 }
 
 fn service(admin: Rc<Admin>, phase: watch::Receiver<Phase>) -> Service {
+    let certificates = Arc::clone(&admin.worker.gateway.tls.admin);
     let handler = move |request: Request<RequestBody>| -> Answering {
         let admin = Rc::clone(&admin);
         Box::pin(async move {
@@ -83,7 +84,8 @@ fn service(admin: Rc<Admin>, phase: watch::Receiver<Phase>) -> Service {
             answer
         })
     };
-    Service { handler: Rc::new(handler), limits: HeadLimits { bytes: HEAD_MAX }, phase }
+    let limits = HeadLimits { bytes: HEAD_MAX };
+    Service { handler: Rc::new(handler), limits, phase, certificates }
 }
 
 impl Admin {
@@ -109,7 +111,9 @@ impl Admin {
         let listen = gateway.admin_address;
         let found = paths::find(&head.method, head.uri.path());
         let uri = paths::without_id(&head.uri, found.as_ref().ok());
-        if let Err((status, message)) = check_request(listen, &head.method, &uri, &head.headers) {
+        if let Err((status, message)) =
+            check_request(scheme(&head.extensions), listen, &head.method, &uri, &head.headers)
+        {
             let mut response = refuse(status, message);
             // Whatever follows on this connection cannot be trusted to begin where it seems to.
             if status == StatusCode::BAD_REQUEST {

@@ -5,6 +5,7 @@
 //! | `listener.rs` | accepts connections, within a bound |
 //! | `table.rs` | the open connections of a listener, and which one makes room for a new one |
 //! | `activity.rs` | what a connection is doing, as its parts tell each other |
+//! | `tls.rs`, `h2.rs` | what a secure listener presents; HTTP/2, which only it speaks |
 //! | `client_io.rs` | its bytes, with limits on waiting for the client |
 //! | `half_close.rs` | clients that send no more, and may still wait for their answer |
 //! | `head_scan.rs`, `chunk_scan.rs` | a strict eye on HTTP/1.1 framing |
@@ -20,23 +21,27 @@ mod activity;
 mod answer_body;
 mod chunk_scan;
 mod client_io;
+mod h2;
 mod half_close;
 mod head_scan;
 mod listener;
 mod request_body;
 mod table;
+mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use http::{HeaderValue, Request, Response, header};
+use http::{Extensions, HeaderValue, Method, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 pub(crate) use self::activity::Activity;
@@ -44,6 +49,7 @@ use self::answer_body::AnswerBody;
 use self::client_io::ClientIo;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::request_body::RequestBody;
+pub(crate) use self::tls::{Certificates, Presented, TlsProblem, TlsTexts};
 use crate::{
     data::ClientBody,
     worker::{Phase, reached},
@@ -68,17 +74,45 @@ pub(crate) struct Service {
     pub(crate) handler: Handler,
     pub(crate) limits: HeadLimits,
     pub(crate) phase: watch::Receiver<Phase>,
+    /// What its connections are secured with; plain where it holds nothing.
+    pub(crate) certificates: Arc<Certificates>,
+}
+
+/// The scheme of the urls that lead to the connection of a request.
+#[derive(Clone, Copy, Debug)]
+struct Scheme(&'static str);
+
+/// `http` or `https`, as the connection of a request is.
+pub(crate) fn scheme(extensions: &Extensions) -> &'static str {
+    extensions.get().map_or("http", |Scheme(scheme)| scheme)
 }
 
 impl Service {
-    /// Serves one connection to its end.
+    /// Serves one connection to its end, after the handshake if it is to be secure.
+    async fn serve(&self, stream: TcpStream, activity: &Rc<Activity>) {
+        let Some(presented) = self.certificates.get() else {
+            return self.converse(stream, activity, "http").await;
+        };
+        let secured = tokio::select! {
+            secured = tls::handshake(stream, &presented) => secured,
+            () = reached(self.phase.clone(), Phase::Draining) => None,
+        };
+        match secured {
+            Some((stream, true)) => h2::converse(self, stream, activity).await,
+            Some((stream, false)) => self.converse(stream, activity, "https").await,
+            None => {}
+        }
+    }
+
+    /// Speaks HTTP/1.1 to the end of a connection.
     pub(crate) async fn converse(
         &self,
         io: impl AsyncRead + AsyncWrite + Unpin + 'static,
         activity: &Rc<Activity>,
+        scheme: &'static str,
     ) {
         let (handler, known) = (Rc::clone(&self.handler), Rc::clone(activity));
-        let service = service_fn(move |request| answer(&handler, &known, request));
+        let service = service_fn(move |request| answer(&handler, &known, request, scheme));
         let io = ClientIo::new(io, Rc::clone(activity));
         let connection = http1::Builder::new()
             // `ClientIo` has the limits on waiting, for heads and between requests.
@@ -102,16 +136,30 @@ impl Service {
 fn answer(
     handler: &Handler,
     activity: &Rc<Activity>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
+    scheme: &'static str,
 ) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + use<> {
-    let guard = activity.begin(request.version());
+    let has_no_answer_body = request.method() == Method::HEAD;
+    let version = request.version();
+    let mut guard = activity.begin(version);
+    request.extensions_mut().insert(Scheme(scheme));
+    let refusal = h2::check(&mut request);
     let (request, reading) = RequestBody::of(request);
-    let answering = handler(request);
+    let answering = match refusal {
+        Some(refusal) => Box::pin(std::future::ready(refusal)),
+        None => handler(request),
+    };
     async move {
         let mut response = answering.await;
-        if !reading.has_ended() {
+        if version == Version::HTTP_2 {
+            // There, a stream ends by itself and a connection has no such header.
+            response.headers_mut().remove(header::CONNECTION);
+        } else if !reading.has_ended() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
+        }
+        if has_no_answer_body {
+            guard.finish();
         }
         Ok(AnswerBody::around(response, guard))
     }

@@ -9,7 +9,7 @@ use tidegate_config::secret::Environment;
 use tokio::sync::watch;
 
 use crate::{
-    admin,
+    admin, certificates,
     gateway::{Gateway, Worker},
     probe::Probes,
     task,
@@ -28,6 +28,8 @@ pub(crate) async fn run(
     let worker = Rc::new(Worker::new(Arc::clone(&gateway)));
     let probes = Probes::start(&worker);
     task::spawn("sweep", sweep(Arc::clone(&gateway)));
+    let watched = certificates::watch(Arc::clone(&gateway), Arc::clone(&environment));
+    task::spawn("watch of certificates", watched);
     let probing = async {
         reached(phase.clone(), Phase::Draining).await;
         probes.stop();

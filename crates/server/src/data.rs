@@ -35,7 +35,7 @@ pub(crate) use self::guard::{Refusal, check as check_request};
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{PASSED, read_body};
 use crate::{
-    connection::RequestBody,
+    connection::{RequestBody, scheme},
     gateway::Worker,
     live::Live,
     log::{self, Access, Refused},
@@ -95,9 +95,13 @@ async fn respond(worker: &Rc<Worker>, request: Request<RequestBody>) -> Response
         false => answer::own(dialect, &id, OwnError::new(kind, message)),
     };
 
-    if let Err((status, message)) =
-        guard::check(worker.gateway.address, &head.method, &head.uri, &head.headers)
-    {
+    if let Err((status, message)) = guard::check(
+        scheme(&head.extensions),
+        worker.gateway.address,
+        &head.method,
+        &head.uri,
+        &head.headers,
+    ) {
         let mut response = fail(kind_of(status), message);
         // Whatever follows on this connection cannot be trusted to begin where it seems to.
         if status == StatusCode::BAD_REQUEST {

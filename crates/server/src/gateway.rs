@@ -13,6 +13,7 @@ use tidegate_core::{time::Now, transition::Notes};
 use tokio::sync::{Notify, futures::OwnedNotified};
 
 use crate::{
+    certificates::ListenerTls,
     clock::Clock,
     demo,
     fake::{self, Fake},
@@ -57,6 +58,8 @@ pub(crate) struct Gateway {
     pub(crate) first_choices: Mutex<BTreeMap<String, Vec<String>>>,
     /// What was decided at the start, and what the command line said.
     pub(crate) fixed: OnceLock<(Fixed, Overrides)>,
+    /// What the listeners present to clients.
+    pub(crate) tls: ListenerTls,
 }
 
 impl Gateway {
@@ -68,6 +71,8 @@ impl Gateway {
     ) -> Self {
         let metrics = Metrics::new();
         metrics.follow(&live);
+        let tls = ListenerTls::default();
+        tls.follow(&live.tls);
         let live = ArcSwap::from_pointee(live);
         let mark = HeaderValue::try_from(format!("{:016x}", rng::draw()))
             .expect("hexadecimal digits can stand in a header");
@@ -88,6 +93,7 @@ impl Gateway {
             line_limit: LineLimit::default(),
             first_choices: Mutex::default(),
             fixed: OnceLock::new(),
+            tls,
         }
     }
 
@@ -108,6 +114,7 @@ impl Gateway {
         if let Some(log) = self.log.get() {
             log.follow(&live.file.log);
         }
+        self.tls.follow(&live.tls);
         self.live.store(Arc::new(live));
     }
 

@@ -9,6 +9,7 @@
 //!   the core.
 //! - `live`: the config at work; `provider` what an upstream request needs; `caller` who may ask.
 //! - `upstream`: connections, TLS, pools.
+//! - [`certificates`]: what the listeners present, and how it is renewed.
 //! - `control`, `admin`, `probe`, `metrics`, `report`, [`reload`]: the operator's
 //!   side.
 //! - [`connect`]: asks everything a config leads to, once; [`guest`]: a client of a gateway's MCP.
@@ -19,6 +20,7 @@
 
 mod admin;
 mod caller;
+pub mod certificates;
 pub mod child;
 pub mod clock;
 pub mod connect;

@@ -27,6 +27,7 @@ use tidegate_mcp::health;
 use crate::{
     admin::AdminToken,
     caller::{Caller, Callers},
+    certificates::WantedTls,
     provider::{ProviderError, Target, Targets, any_model, targets},
     rng,
 };
@@ -46,6 +47,8 @@ pub(crate) struct Live {
     pub(crate) path: Option<PathBuf>,
     /// What relative paths of the config begin at.
     pub(crate) folder: PathBuf,
+    /// What the listeners are to present.
+    pub(crate) tls: WantedTls,
 }
 
 /// Where a model name leads, ready to begin a plan.
@@ -118,6 +121,7 @@ impl Live {
             fingerprint,
             path,
             folder,
+            tls: WantedTls::default(),
         })
     }
 

@@ -59,6 +59,8 @@ impl Private {
     pub(crate) fn apply(&self, file: &mut ConfigFile) {
         file.listen = ANY_PORT;
         file.admin.listen = ANY_PORT;
+        // Nothing leaves the process but over loopback, to a client that knows no authority.
+        (file.tls, file.admin.tls) = (None, None);
         let drain = file.shutdown.drain.millis();
         file.shutdown.drain = drain.min(DRAIN_MAX).into();
         if self.is_given && file.keys.is_some() {

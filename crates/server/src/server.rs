@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use crate::{
+    certificates,
     clock::Clock,
     control,
     gateway::Gateway,
@@ -212,17 +213,20 @@ impl Server {
         let dot = if is_ascii { "*" } else { "·" };
         let routes: Vec<&str> = live.file.routes.keys().map(String::as_str).collect();
         let servers: Vec<&str> = live.file.mcp.servers.keys().map(String::as_str).collect();
+        let scheme = if live.file.tls.is_some() { "https" } else { "http" };
+        let admin_scheme = if live.file.admin.tls.is_some() { "https" } else { "http" };
         let mcp = match servers.len() {
             0 => String::new(),
             _ => {
-                format!("  mcp    http://{}/mcp   servers: {}\n", self.address, servers.join(", "))
+                let servers = servers.join(", ");
+                format!("  mcp    {scheme}://{}/mcp   servers: {servers}\n", self.address)
             }
         };
         format!(
             "tidegate {version}  {name} (sha {})  {}, {}, {}\n\
-             \x20 api    http://{}/v1    OpenAI and Anthropic wire formats; models: {}\n\
+             \x20 api    {scheme}://{}/v1    OpenAI and Anthropic wire formats; models: {}\n\
              {mcp}\
-             \x20 admin  http://{}       metrics {dot} /api/snapshot\n\
+             \x20 admin  {admin_scheme}://{}       metrics {dot} /api/snapshot\n\
              serving\n",
             live.fingerprint,
             counted(named, "target"),
@@ -393,6 +397,7 @@ pub(crate) fn prepare_for(
     let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     let folder: &Path = source.folder();
     let before = before.map(|(live, gateway)| (live, gateway.now()));
+    let tls = certificates::read(source, &config.file, environment).map_err(StartError::Config)?;
     let live = Live::new(config, (path, folder), fingerprint, environment, before, rng::seed())?;
-    Ok((live, diagnostics))
+    Ok((Live { tls, ..live }, diagnostics))
 }

@@ -60,6 +60,7 @@ pub(crate) async fn run(
             pool.sweep();
         }
     });
+    let certificates = Arc::clone(&worker.gateway.tls.data);
     let answering = Rc::clone(&worker);
     let service = Service {
         handler: Rc::new(move |request| {
@@ -68,6 +69,7 @@ pub(crate) async fn run(
         }),
         limits: HeadLimits { bytes: limits.header_bytes },
         phase: phase.clone(),
+        certificates,
     };
     let mut listener = Listener::new(listener, limits.connections, service)?;
     listener.accept().await;

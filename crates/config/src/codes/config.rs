@@ -34,6 +34,8 @@ pub(super) static ALL: &[&Code] = &[
     &SHORT_KEY,
     &FOREIGN_REFERENCE,
     &NOTHING_TO_SERVE,
+    &UNUSABLE_CERTIFICATE,
+    &CLEAR_TEXT,
 ];
 
 /// A tier names a provider that is not configured.
@@ -288,4 +290,24 @@ pub static NOTHING_TO_SERVE: Code = Code {
     text: "The file is empty, or it has neither `routes` nor `mcp.servers`, so no request could be \
            answered. `tidegate help config` shows a whole file; `tidegate serve --demo` serves the \
            built-in demo.",
+};
+
+/// A certificate, or its key, that no listener can present.
+pub static UNUSABLE_CERTIFICATE: Code = Code {
+    id: "TG060",
+    title: "a certificate or key that cannot be used",
+    text: "`cert` holds the listener's certificate and those that lead to its authority, `key` its \
+           private key without a passphrase, `client_ca` the authorities of clients; all are PEM. \
+           The file is missing, holds something else, or the key belongs to another certificate. \
+           A gateway does not start with it; a running one keeps the certificate it has.",
+};
+
+/// Keys that everybody on the way can read.
+pub static CLEAR_TEXT: Code = Code {
+    id: "TG061",
+    title: "keys are sent in clear text",
+    text: "A listener on an address other than loopback speaks plain HTTP, so everybody on the way \
+           can read the keys and tokens that are sent to it, and the answers. Give it a `tls` \
+           section. The warning can stay if something in front of it speaks TLS for it and nobody \
+           else can reach the port.",
 };

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::tls::TlsFile;
 use crate::{address::Address, percent::Percent, secret::SecretRef};
 
 /// Where the admin listener listens unless told otherwise.
@@ -19,11 +20,14 @@ pub struct AdminFile {
     /// The token of admin requests. Absent: loopback may read, and nobody may change anything.
     #[schemars(example = &"env:TIDEGATE_ADMIN_TOKEN")]
     pub token: Option<SecretRef>,
+    /// TLS of the admin listener. Absent: plain HTTP/1.1.
+    #[schemars(example = json!({"cert": "file:cert.pem", "key": "file:key.pem"}))]
+    pub tls: Option<TlsFile>,
 }
 
 impl Default for AdminFile {
     fn default() -> Self {
-        Self { listen: address(ADMIN_LISTEN), token: None }
+        Self { listen: address(ADMIN_LISTEN), token: None, tls: None }
     }
 }
 

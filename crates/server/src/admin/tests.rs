@@ -53,7 +53,7 @@ async fn send(admin: &Rc<Admin>, request: String) -> Said {
         };
         let (_phase, watched) = watch::channel(Phase::Serving);
         let (service, activity) = (service(admin, watched), Activity::new());
-        tokio::join!(client, service.converse(theirs, &activity)).0
+        tokio::join!(client, service.converse(theirs, &activity, "http")).0
     };
     let said = LocalSet::new().run_until(exchange).await;
     let (head, body) = said.split_once("\r\n\r\n").expect("a head and a body");

@@ -5,8 +5,10 @@
 //! gateway waits for, which only the bytes tell. Both live on one thread.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Duration;
 
 use http::Version;
 use tokio::sync::Notify;
@@ -41,7 +43,19 @@ pub(crate) struct Activity {
     /// Who is to read on when the answer has been sent: no byte of the client will wake it.
     reader: RefCell<Option<Waker>>,
     evicted: Notify,
+    /// Answers of HTTP/2 of which something is there that the client has not taken, by number, and
+    /// since when.
+    untaken: RefCell<BTreeMap<u64, Instant>>,
+    next_answer: Cell<u64>,
+    /// Requests that the client broke off, not so long ago.
+    broken_off: Cell<u32>,
+    breaks_off: Notify,
 }
+
+/// Nobody who means its requests breaks off as many at a time.
+const BROKEN_OFF_MAX: u32 = 200;
+/// How many of them are forgiven each second.
+const FORGIVEN: u32 = 20;
 
 impl Activity {
     pub(crate) fn new() -> Rc<Self> {
@@ -53,6 +67,10 @@ impl Activity {
             is_half_closed: Cell::new(false),
             reader: RefCell::new(None),
             evicted: Notify::new(),
+            untaken: RefCell::default(),
+            next_answer: Cell::new(0),
+            broken_off: Cell::new(0),
+            breaks_off: Notify::new(),
         })
     }
 
@@ -62,7 +80,9 @@ impl Activity {
         self.is_http11.set(version == Version::HTTP_11);
         self.has_begun.set(false);
         self.waiting.set(None);
-        AnsweringGuard { activity: Rc::clone(self) }
+        let number = self.next_answer.get();
+        self.next_answer.set(number + 1);
+        AnsweringGuard { activity: Rc::clone(self), number, is_finished: false }
     }
 
     /// Whether a request is being answered.
@@ -111,6 +131,26 @@ impl Activity {
         self.evicted.notify_one();
     }
 
+    /// Whether no request was under way for so long.
+    pub(super) fn is_idle_for(&self, span: Duration) -> bool {
+        !self.is_answering() && self.waiting().is_some_and(|(_, since)| since.elapsed() >= span)
+    }
+
+    /// Whether an answer's client has taken nothing of what is there for so long.
+    pub(super) fn has_untaken_for(&self, span: Duration) -> bool {
+        self.untaken.borrow().values().any(|since| since.elapsed() >= span)
+    }
+
+    /// Until the client has broken off more requests than anybody who means them.
+    pub(super) async fn breaks_off_too_often(&self) {
+        self.breaks_off.notified().await;
+    }
+
+    /// Called once a second.
+    pub(super) fn forgive(&self) {
+        self.broken_off.set(self.broken_off.get().saturating_sub(FORGIVEN));
+    }
+
     /// Until the connection has to make room.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
@@ -121,11 +161,28 @@ impl Activity {
 #[derive(Debug)]
 pub(super) struct AnsweringGuard {
     activity: Rc<Activity>,
+    number: u64,
+    is_finished: bool,
 }
 
 impl AnsweringGuard {
     pub(super) fn activity(&self) -> &Activity {
         &self.activity
+    }
+
+    /// Something of the answer is there for the client; or it is asked for more, and waits for it.
+    pub(super) fn gave(&self, something: bool) {
+        let mut untaken = self.activity.untaken.borrow_mut();
+        if something {
+            untaken.insert(self.number, Instant::now());
+        } else {
+            untaken.remove(&self.number);
+        }
+    }
+
+    /// All of the answer has been handed to the connection.
+    pub(super) fn finish(&mut self) {
+        self.is_finished = true;
     }
 }
 
@@ -133,6 +190,13 @@ impl Drop for AnsweringGuard {
     fn drop(&mut self) {
         let activity = &self.activity;
         activity.answering.set(activity.answering.get() - 1);
+        activity.untaken.borrow_mut().remove(&self.number);
+        if !self.is_finished {
+            activity.broken_off.set(activity.broken_off.get() + 1);
+            if activity.broken_off.get() > BROKEN_OFF_MAX {
+                activity.breaks_off.notify_one();
+            }
+        }
         if !activity.is_answering() {
             activity.waiting.set(Some((Wait::NextRequest, Instant::now())));
             if let Some(reader) = activity.reader.borrow_mut().take() {

@@ -33,6 +33,10 @@ impl AnswerBody {
         let is_events = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
         let takes_comments = head.headers.get(header::CONTENT_TYPE).is_some_and(is_events)
             && body.size_hint().exact().is_none();
+        let mut guard = guard;
+        if body.is_end_stream() {
+            guard.finish();
+        }
         let watched = Self { body, guard, takes_comments, is_between_events: true, beats: None };
         Response::from_parts(head, watched)
     }
@@ -63,10 +67,20 @@ impl Body for AnswerBody {
                 if let Some(data) = frame.data_ref() {
                     this.is_between_events = data.ends_with(b"\n\n") || data.ends_with(b"\r\n\r\n");
                 }
+                this.guard.gave(true);
+                if this.body.is_end_stream() {
+                    this.guard.finish();
+                }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(end) => Poll::Ready(end),
-            Poll::Pending => this.poll_comment(cx).map(|comment| Some(Ok(comment))),
+            Poll::Ready(end) => {
+                this.guard.finish();
+                Poll::Ready(end)
+            }
+            Poll::Pending => {
+                this.guard.gave(false);
+                this.poll_comment(cx).map(|comment| Some(Ok(comment)))
+            }
         }
     }
 

@@ -29,9 +29,9 @@ use super::head_scan::{HeadScan, Verdict};
 /// A client that has not sent its request head by then is not going to.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// What most load balancers and SDKs take for granted.
-const IDLE_FOR: Duration = Duration::from_secs(75);
+pub(super) const IDLE_FOR: Duration = Duration::from_secs(75);
 /// A reader that is merely slow takes something in a minute.
-const WRITE_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WRITE_WITHIN: Duration = Duration::from_secs(60);
 /// After the last answer, what a client is still sending is read and dropped for so long, and so
 /// much of it: closing the socket at once would take the answer away from it.
 const LINGER_FOR: Duration = Duration::from_secs(2);
@@ -41,7 +41,8 @@ const LINGER_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct ClientIo<T> {
     io: T,
-    scan: HeadScan,
+    /// None in HTTP/2: frames say where a request begins, and `h2.rs` has the limits on waiting.
+    scan: Option<HeadScan>,
     activity: Rc<Activity>,
     read_timer: Pin<Box<Sleep>>,
     /// Since when the client has taken nothing of what is there for it.
@@ -56,9 +57,14 @@ pub(super) struct ClientIo<T> {
 
 impl<T> ClientIo<T> {
     pub(super) fn new(io: T, activity: Rc<Activity>) -> Self {
+        Self { scan: Some(HeadScan::new()), ..Self::over_h2(io, activity) }
+    }
+
+    /// One over which HTTP/2 is spoken.
+    pub(super) fn over_h2(io: T, activity: Rc<Activity>) -> Self {
         Self {
             io,
-            scan: HeadScan::new(),
+            scan: None,
             activity,
             read_timer: Box::pin(sleep_until(Instant::now() + IDLE_FOR)),
             stuck: None,
@@ -72,10 +78,11 @@ impl<T> ClientIo<T> {
     /// Whether the client was waited for long enough.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Wait> {
         let is_answering = self.activity.is_answering();
+        let Some(scan) = &self.scan else { return Poll::Pending };
         let wait = match () {
-            () if self.scan.is_in_body() => Some((Wait::Body, HEAD_WITHIN)),
+            () if scan.is_in_body() => Some((Wait::Body, HEAD_WITHIN)),
             () if is_answering => None,
-            () if self.scan.is_in_head() => Some((Wait::Head, HEAD_WITHIN)),
+            () if scan.is_in_head() => Some((Wait::Head, HEAD_WITHIN)),
             () => Some((Wait::NextRequest, IDLE_FOR)),
         };
         let since = self.activity.waits_for(wait.map(|(wait, _)| wait));
@@ -167,13 +174,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<T> {
         if let Poll::Ready(result) = Pin::new(&mut this.io).poll_read(cx, buf) {
             result?;
             let came = &mut buf.filled_mut()[before..];
-            if came.is_empty() && this.scan.is_between() {
+            let Some(scan) = &mut this.scan else { return Poll::Ready(Ok(())) };
+            if came.is_empty() && scan.is_between() {
                 this.is_ended = true;
                 // A silent answer is to hear of it.
                 cx.waker().wake_by_ref();
                 return this.poll_half_closed(cx);
             }
-            match this.scan.feed(came) {
+            match scan.feed(came) {
                 Verdict::Sound => {}
                 // No line of a request may hold this byte, so the request is refused as malformed.
                 Verdict::BadHead(at) => came[at] = 0,
@@ -234,7 +242,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<T> {
             ready!(this.watched(shut, cx))?;
         }
         // A client that is in the middle of a request would otherwise lose its answer with it.
-        if !this.is_ended && !this.is_late && !this.scan.is_between() {
+        let is_amid_request = this.scan.as_ref().is_some_and(|scan| !scan.is_between());
+        if !this.is_ended && !this.is_late && is_amid_request {
             ready!(this.poll_linger(cx));
         }
         Poll::Ready(Ok(()))

@@ -78,7 +78,7 @@ impl Listener {
         task::spawn("client connection", async move {
             let activity = Rc::clone(&seat.activity);
             tokio::select! {
-                () = service.converse(stream, &activity) => {}
+                () = service.serve(stream, &activity) => {}
                 () = activity.evicted() => {}
             }
             drop(seat);

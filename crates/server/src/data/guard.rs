@@ -20,14 +20,12 @@ use crate::query;
 /// A refusal: the status and the sentence.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
-/// What is spoken on the listeners. Browsers write the scheme of an origin in lower case.
-const SCHEME: &str = "http";
-
 /// What follows is a model's name.
 pub(crate) const MODELS: &str = "/v1/models/";
 
 /// Checks everything that does not need the body.
 pub(crate) fn check(
+    scheme: &str,
     listen: SocketAddr,
     method: &Method,
     uri: &Uri,
@@ -37,7 +35,7 @@ pub(crate) fn check(
     if listen.ip().to_canonical().is_loopback() {
         check_host(listen, uri, headers)?;
     }
-    check_origin(listen, headers)?;
+    check_origin(scheme, listen, headers)?;
     if !names_a_model(method, uri.path()) {
         check_path(uri.path())?;
     }
@@ -112,10 +110,11 @@ fn check_host(listen: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), 
     Err((StatusCode::FORBIDDEN, "this host name is not served here"))
 }
 
-fn check_origin(listen: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
+/// An origin has the scheme of the listener; browsers write it in lower case.
+fn check_origin(scheme: &str, listen: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("null");
-    let host = origin.split_once("://").filter(|(scheme, _)| *scheme == SCHEME);
+    let host = origin.split_once("://").filter(|(it, _)| *it == scheme);
     if host.is_some_and(|(_, host)| is_ours(listen, host)) {
         return Ok(());
     }
@@ -163,7 +162,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a value"));
         }
-        check(listen, &Method::POST, &uri, &map).err().map(|(status, _)| status.as_u16())
+        check("http", listen, &Method::POST, &uri, &map).err().map(|(status, _)| status.as_u16())
     }
 
     const HOST: (&str, &str) = ("host", "127.0.0.1:8700");
@@ -177,7 +176,7 @@ mod tests {
             let mut map = HeaderMap::new();
             map.append("host", header[0].1.parse().expect("a value"));
             assert!(
-                check(listen, &Method::GET, &Uri::from_static("/v1/x"), &map).is_ok(),
+                check("http", listen, &Method::GET, &Uri::from_static("/v1/x"), &map).is_ok(),
                 "{host}"
             );
         }
@@ -192,7 +191,7 @@ mod tests {
         let listen = "[::ffff:127.0.0.1]:8700".parse().expect("an address");
         let answer = |host: &'static str| {
             let map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]);
-            let checked = check(listen, &Method::GET, &Uri::from_static("/v1/x"), &map);
+            let checked = check("http", listen, &Method::GET, &Uri::from_static("/v1/x"), &map);
             checked.err().map(|(status, _)| status.as_u16())
         };
         assert_eq!(answer("evil.test"), Some(403));
@@ -238,8 +237,8 @@ mod tests {
         let headers: HeaderMap =
             [(header::HOST, "localhost".parse().expect("a value"))].into_iter().collect();
         let uri = Uri::from_static("/v1/models/ollama%2Fqwen2.5%3A7b");
-        assert!(check(listen, &Method::GET, &uri, &headers).is_ok());
-        assert!(check(listen, &Method::POST, &uri, &headers).is_err());
+        assert!(check("http", listen, &Method::GET, &uri, &headers).is_ok());
+        assert!(check("http", listen, &Method::POST, &uri, &headers).is_err());
     }
 
     #[test]

@@ -88,8 +88,23 @@ impl Gate {
     /// # Errors
     /// The url is none, or the key cannot be sent.
     pub fn new(url: &str, key: Option<&str>) -> Result<Self, GuestError> {
+        Self::trusting(url, key, None)
+    }
+
+    /// The same, with certificates in PEM that are trusted besides the system's: those of the
+    /// gateway's own listener.
+    ///
+    /// # Errors
+    /// The url is none, the key cannot be sent, or the certificates cannot be read.
+    pub fn trusting(
+        url: &str,
+        key: Option<&str>,
+        certificates: Option<&str>,
+    ) -> Result<Self, GuestError> {
+        let ca = certificates.map(SecretRef::parse).transpose().map_err(GuestError::Unusable)?;
         let mut file = ServerFile {
             url: Some(url.to_owned()),
+            ca,
             // Whoever types an address means it, private or not.
             allow_private: true,
             ..ServerFile::default()

@@ -31,5 +31,6 @@ mod serves;
 mod sessions;
 mod streams;
 mod tls;
+mod tls_listener;
 mod upstream;
 mod waiting;

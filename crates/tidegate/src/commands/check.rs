@@ -22,6 +22,7 @@ use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
+use tidegate_server::certificates;
 
 use self::report::Report;
 use crate::exit::Exit;
@@ -78,7 +79,12 @@ pub(crate) fn run(args: &CheckArgs, printer: &Printer) -> Exit {
 }
 
 fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
-    let loaded = tidegate_config::load(source, &ProcessEnvironment);
+    let mut loaded = tidegate_config::load(source, &ProcessEnvironment);
+    if let Some(config) = &loaded.config {
+        // Whether a certificate and its key fit takes cryptography, which the format leaves alone.
+        let problems = certificates::problems(source, config, &ProcessEnvironment);
+        loaded.diagnostics.extend(problems);
+    }
     let is_unreadable = loaded.is_unreadable();
     let report = Report::of(source, loaded);
     if is_unreadable {

@@ -1,11 +1,11 @@
 //! Which gateway is asked, and what to say when none answers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tidegate_config::file::{ConfigFile, Naming};
-use tidegate_config::secret::ProcessEnvironment;
+use tidegate_config::secret::{ProcessEnvironment, Secret};
 use tidegate_config::source::read_file;
 use tidegate_server::guest::{Cause, Gate, GuestError};
 
@@ -49,14 +49,21 @@ pub(in crate::commands) struct Found {
 pub(in crate::commands) fn find(args: &GateArgs, printer: &Printer) -> Result<Found, Exit> {
     let named = args.url.clone().or_else(|| variable(URL).filter(|_| args.config.is_none()));
     let is_named = named.is_some();
+    let mut certificates = None;
     let (url, servers, config) = match named {
         Some(url) => (with_path(&url), Vec::new(), None),
         None => {
             let (file, path) = config(args, printer)?;
-            (format!("http://{}{PATH}", reachable(file.listen.0)), prefixes(&file), path)
+            let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+            // What its own listener presents is the gateway that the config means.
+            let cert = file.tls.as_ref().map(|tls| tls.cert.resolve(&ProcessEnvironment, folder));
+            certificates = cert.and_then(Result::ok);
+            let scheme = if file.tls.is_some() { "https" } else { "http" };
+            (format!("{scheme}://{}{PATH}", reachable(file.listen.0)), prefixes(&file), path)
         }
     };
-    match Gate::new(&url, key().as_deref()) {
+    let certificates = certificates.as_ref().map(Secret::expose);
+    match Gate::trusting(&url, key().as_deref(), certificates) {
         Ok(gate) => Ok(Found { url, is_named, gate, servers, config }),
         Err(error) => {
             printer.error(&format!("`{url}` cannot be asked: {error}"));
