@@ -152,8 +152,8 @@ impl Catalogue {
         found.map(|offered| offered.server).or(only)
     }
 
-    /// The server that a name belongs to by its prefix, if nobody knows yet what that server offers:
-    /// what it has is unavailable, and not unknown.
+    /// The server that a name belongs to by its prefix, if nobody knows yet what that server
+    /// offers: what it has is unavailable, and not unknown.
     #[must_use]
     pub fn unreached_owner(&self, name: &str) -> Option<usize> {
         self.naming.owner_of(name).filter(|server| self.is_unreached(*server))

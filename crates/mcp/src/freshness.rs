@@ -3,8 +3,8 @@
 //! Rules kept here:
 //! - Lists are due when somebody uses them and they are older than `fresh_for`, and when there is a
 //!   reason to doubt them: a lost connection was made anew, the server introduces itself otherwise,
-//!   it has recovered, or the config was read again. A server that was deployed anew may offer other
-//!   tools, and need not say so.
+//!   it has recovered, or the config was read again. A server that was deployed anew may offer
+//!   other tools, and need not say so.
 //! - Doubts that come while lists are being fetched are about what was not fetched yet: they stay.
 //! - A fetch that failed is tried again at the next use, but not before [`PAUSE`]: a server that
 //!   fails is not asked by every request that comes by.

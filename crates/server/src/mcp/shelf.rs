@@ -3,8 +3,8 @@
 //! Rules kept here:
 //! - A listing is fetched over a connection that is there anyway, never per session: when a profile
 //!   is first seen, after the server said that something changed, and when it is used and due
-//!   ([`tidegate_mcp::freshness`]). There is one fetch at a time per server; concurrent wishes share
-//!   it, and what changes meanwhile is fetched once more.
+//!   ([`tidegate_mcp::freshness`]). There is one fetch at a time per server; concurrent wishes
+//!   share it, and what changes meanwhile is fetched once more.
 //! - The last listing is offered while the next one is fetched, and stays when that fails or the
 //!   server is down: names depend on the config and not on health.
 //! - Bounded: [`PROFILES_MAX`] profiles, of which the one unused for longest makes room.
