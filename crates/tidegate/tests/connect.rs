@@ -148,6 +148,18 @@ fn a_refused_key_and_a_wrong_base_path_fail_the_check() {
 }
 
 #[test]
+fn the_query_of_a_servers_url_is_sent_and_never_shown() {
+    let (address, answering) = answering("500 Internal Server Error");
+    let config =
+        format!("mcp: {{ servers: {{ far: {{ url: 'http://{address}/mcp?k=hunter2' }} }} }}\n");
+    let run = connect("query", &config, &["-v"]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    let request = answering.join().expect("it was asked");
+    assert!(request.starts_with("POST /mcp?k=hunter2 HTTP/1.1\r\n"), "{request}");
+    assert!(!format!("{}{}", run.stdout, run.stderr).contains("hunter2"), "{run:?}");
+}
+
+#[test]
 fn any_other_status_of_a_provider_is_told_and_is_no_failure() {
     let (address, answering) = answering("503 Service Unavailable");
     let config = format!(

@@ -15,7 +15,11 @@ use crate::{
 };
 
 /// Longer words without a colon may be the rest of a value, and are not shown.
-const MAX_KEY_CHARS: usize = 40;
+const MAX_KEY_BYTES: usize = 40;
+
+/// No advice is given about longer lines, nor about what stands further above.
+const MAX_LINE_BYTES: usize = 1000;
+const MAX_LINES_ABOVE: usize = 1000;
 
 /// The problem that a parser met at a byte, with a fix where the mistake is a common one.
 pub(super) fn problem(source: &Source, path: &KeyPath, offset: usize, info: &str) -> Diagnostic {
@@ -45,25 +49,25 @@ pub(super) fn problem(source: &Source, path: &KeyPath, offset: usize, info: &str
 pub(super) fn hide_values(diagnostic: Diagnostic, source: &Source) -> Diagnostic {
     let Some(span) = diagnostic.span else { return diagnostic };
     let (start, line) = source.line_at(span.start);
-    let hidden = values(line).map(|(from, to)| Span { start: start + from, end: start + to });
     // Of a very long line only the part around the problem is ever shown.
-    let (from, to) =
-        (span.start.saturating_sub(SHOWN_BYTES), span.start.saturating_add(SHOWN_BYTES));
-    let near = hidden.skip_while(|it| it.end < from).take_while(|it| it.start < to);
+    let at = span.start.saturating_sub(start);
+    let from = line.floor_char_boundary(at.saturating_sub(SHOWN_BYTES));
+    let hidden = values(line, from).take_while(|(from, _)| *from < at + SHOWN_BYTES);
+    let near = hidden.map(|(from, to)| Span { start: start + from, end: start + to });
     Diagnostic { hidden: near.collect(), ..diagnostic }
 }
 
-/// The words of a line that may be values: those after its first colon, or all of a line without
-/// one, unless it is a single short word, which is a key whose colon is missing.
-fn values(line: &str) -> impl Iterator<Item = (usize, usize)> {
+/// The words of a line that may be values, from a byte on: those after its first colon, or all of a
+/// line without one, unless it is a single short word, which is a key whose colon is missing.
+fn values(line: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     let is_word = |c: char| !c.is_whitespace() && !"[]{}\"',:#&*!|>%@`-".contains(c);
     let trimmed = line.trim();
-    let is_bare_key = trimmed.chars().count() <= MAX_KEY_CHARS
+    let is_bare_key = trimmed.len() <= MAX_KEY_BYTES
         && trimmed.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let mut at = match line.find(':') {
-        Some(colon) => colon + 1,
+        Some(colon) => from.max(colon + 1),
         None if is_bare_key => line.len(),
-        None => 0,
+        None => from,
     };
     std::iter::from_fn(move || {
         let start = at + line.get(at..)?.find(is_word)?;
@@ -93,14 +97,15 @@ impl<'a> Lines<'a> {
         };
         let above = source.text().get(..line.0).unwrap_or_default();
         let mut levels = Vec::new();
-        for earlier in above.lines().rev().filter(says_something) {
+        let lines_above = || above.lines().rev().take(MAX_LINES_ABOVE).filter(says_something);
+        for earlier in lines_above() {
             let indent = indent(earlier);
             if levels.last().is_none_or(|inner| indent < *inner) {
                 levels.push(indent);
             }
         }
         levels.reverse();
-        Self { source, line, before: above.lines().rev().find(says_something), levels }
+        Self { source, line, before: lines_above().next(), levels }
     }
 
     /// The first tab in the indentation of the line, or of the one after it.
@@ -120,6 +125,9 @@ impl<'a> Lines<'a> {
     }
 
     fn advice(&self) -> Option<String> {
+        if self.line.1.len() > MAX_LINE_BYTES {
+            return None;
+        }
         let text = self.line.1.trim();
         let before = self.before.map(str::trim).unwrap_or_default();
         if self.is_misplaced() {

@@ -88,6 +88,32 @@ fn an_opening_breaker_is_one_line_and_one_count() {
 }
 
 #[test]
+fn one_recovery_is_one_line_however_many_breakers_it_closes() {
+    let gateway = test_bed::gateway(test_bed::TWO_PROVIDERS);
+    let cause = CloseCause::ProbePassed(1);
+    let closed = BreakerChange::Closed { from: State::Open, cause };
+    let transition = |(backend, scope): (&str, Scope)| Transition {
+        at: Now(0),
+        backend: backend.into(),
+        scope,
+        change: breaker(closed, None, None),
+    };
+    let told = |backends: &[(&str, Scope)]| {
+        let all: Vec<Transition> = backends.iter().copied().map(transition).collect();
+        lines(LogFormat::Text, LogLevel::Info, || transitions(&gateway, &all))
+    };
+    let said = told(&[
+        ("two", Scope::Endpoint),
+        ("two/large", Scope::Backend),
+        ("two/spare", Scope::Backend),
+        ("two/*", Scope::Backend),
+    ]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains(" two  open → closed "), "{said:?}");
+    assert_eq!(told(&[("two/large", Scope::Backend), ("two/*", Scope::Backend)]).len(), 1);
+}
+
+#[test]
 fn a_machine_gets_the_same_change_as_fields() {
     let (said, _) = trip(LogFormat::Json);
     let line: serde_json::Value = serde_json::from_str(&said[0]).expect("JSON");

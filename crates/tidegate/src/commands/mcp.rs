@@ -121,7 +121,8 @@ impl Own {
         let url = format!("http://{}/mcp", self.server.address());
         let exit = match start(&url, Some(self.private.key()), printer) {
             Ok(bridge) => {
-                serve::follow(&self.server, signals, || !bridge.is_over());
+                let files = serve::FileWatches::new(&self.server);
+                serve::follow(&self.server, signals, files, || !bridge.is_over());
                 end(bridge, printer)
             }
             Err(exit) => exit,

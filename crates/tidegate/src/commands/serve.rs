@@ -28,7 +28,7 @@ use tidegate_server::demo;
 use tidegate_server::reload::ReloadCause;
 use tidegate_server::server::{Server, Start, StartError};
 
-use self::watch::FileWatches;
+pub(super) use self::watch::FileWatches;
 use crate::exit::{self, Exit};
 use crate::find::{self, NotFound};
 use crate::printer::Printer;
@@ -99,8 +99,10 @@ pub(crate) fn run(args: &ServeArgs, printer: &Printer) -> Exit {
     if server.log().is_err() {
         printer.detail("the log was set up already");
     }
+    // Before anybody is told that it serves: a change from then on is noticed.
+    let files = FileWatches::new(&server);
     greet(&server, &source, printer);
-    follow(&server, &mut signals, || true);
+    follow(&server, &mut signals, files, || true);
     server.tell_end();
     exit::end_when_asked_again();
     server.stop();
@@ -119,8 +121,12 @@ fn greet(server: &Server, source: &Source, printer: &Printer) {
 }
 
 /// Follows signals and files until told to stop, or as long as `goes_on` says.
-pub(super) fn follow(server: &Server, signals: &mut Signals, goes_on: impl Fn() -> bool) {
-    let mut files = FileWatches::new(server);
+pub(super) fn follow(
+    server: &Server,
+    signals: &mut Signals,
+    mut files: FileWatches,
+    goes_on: impl Fn() -> bool,
+) {
     while goes_on() {
         for signal in signals.pending() {
             match signal {
