@@ -27,7 +27,7 @@ use tidegate_core::{
 use tidegate_wire::{
     body::{self, BodyKind},
     dialect::Dialect,
-    error_body::body_of_event,
+    error_body::{OwnError, OwnErrorKind, body_of_event},
     events::EventReader,
     sniff::{self, Media},
     usage::Usage,
@@ -130,7 +130,11 @@ pub(crate) async fn open(
     journey.head();
     let (head, rest) = response.into_parts();
     if !head.status.is_success() {
-        return Opened::Failed(refused(journey, target, head, rest, &timers).await);
+        return Opened::Failed(refused(journey, target, head, rest, &timers, wanted).await);
+    }
+    if is_encoded(&head.headers) {
+        let failure = Failure::after_head(head.status, OutcomeKind::ServerError, ENCODED);
+        return Opened::Failed(failure);
     }
     let media = sniff::media(head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes()));
     let mut opening = Opening {
@@ -241,9 +245,10 @@ async fn connect(
 async fn refused(
     journey: &mut Journey,
     target: &Target,
-    head: response::Parts,
+    mut head: response::Parts,
     mut rest: Arriving,
     timers: &Timers,
+    wanted: Wanted,
 ) -> Failure {
     let mut said = Vec::new();
     let is_read = loop {
@@ -266,10 +271,26 @@ async fn refused(
     if is_read {
         journey.worker.pool.keep(rest);
     }
+    if is_encoded(&head.headers) {
+        let error = OwnError::new(OwnErrorKind::BadGateway, ENCODED);
+        said = error.body(wanted.dialect).into();
+        head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
     let unix_ms = journey.worker.gateway.clock.unix_ms();
     let outcome = classified::of_answer(target, head.status, &head.headers, &said, unix_ms);
     let said = Some((head.status, head.headers, said.into()));
     Failure { outcome, detail: outcome.kind.word(), said }
+}
+
+/// Requests ask for answers as they are. An encoded one can neither be judged nor searched for our
+/// secrets, so it is no answer, and no error to hand on.
+const ENCODED: &str = "the answer has a content-encoding that was not asked for";
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let encodings = headers.get_all(header::CONTENT_ENCODING);
+    let is_plain =
+        |it: &HeaderValue| it.is_empty() || it.as_bytes().eq_ignore_ascii_case(b"identity");
+    !encodings.iter().all(is_plain)
 }
 
 /// Why the next bytes of a body did not come.

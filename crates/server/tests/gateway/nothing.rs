@@ -187,3 +187,29 @@ fn a_tool_call_without_arguments_falls_over() {
     assert_eq!(answer.header("x-tidegate-resolved"), Some("b/m"), "{}", answer.text());
     assert!(answer.text().contains("message_stop") && !answer.text().contains("tool_use"));
 }
+
+#[test]
+fn an_encoding_that_was_not_asked_for_is_never_handed_on() {
+    let bytes = b"\x1f\x8b\x08\0\0\0\0\0\0\x03";
+    let encoded = |status: &str, kind: &str| {
+        let length = bytes.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-encoding: gzip\r\n\
+             content-length: {length}\r\n\r\n"
+        );
+        Raw::start(vec![[head.as_bytes(), bytes].concat()])
+    };
+    for kind in ["application/json", "text/event-stream", "audio/wav"] {
+        let gate = before_a_good_one(&encoded("200 OK", kind));
+        assert_served(&gate.stream(), true, kind);
+        assert_eq!(gate.health("a/m")["consecutive_failures"], 1, "{kind}");
+    }
+    let speech = json!({"model": "r", "input": "hello", "voice": "x"}).to_string();
+    let gate = before_a_good_one(&encoded("200 OK", "audio/wav"));
+    let answer = gate.post("/v1/audio/speech", &speech);
+    assert_eq!(answer.header("x-tidegate-resolved"), Some("b/m"), "{}", answer.text());
+    let answer = before_a_good_one(&encoded("400 Bad Request", "application/json")).chat();
+    assert_eq!(answer.status, 400);
+    let message = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("content-encoding"), "{message}");
+}
