@@ -370,7 +370,7 @@ impl Breaker {
         if self.phase == Phase::Closed && change.is_none() {
             self.wipe_strikes();
             if !pass.is_trial() {
-                self.samples.add(now, false);
+                self.samples.add(now, false, self.settings.window);
             }
         }
         change
@@ -391,7 +391,7 @@ impl Breaker {
             // when it came, and failures since then still count.
             self.before_content.clear();
         }
-        self.samples.add(now, true);
+        self.samples.add(now, true, self.settings.window);
         let cause = self.strike(now, after_content).or_else(|| self.judge_ratio(now))?;
         Some(self.open(now, now, 0, cause))
     }

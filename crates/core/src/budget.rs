@@ -1,34 +1,46 @@
 //! The budget of hops that are not free, so that failover never multiplies an outage (I19).
 //!
 //! A hop is allowed if such hops over the window, itself included, are at most
-//! `ratio × requests + floor`, with the requests of the same window. Counting must be exact (a hop
-//! exactly one window old is out) and must not lock, so both counts live in rings of atomic
-//! buckets, one per millisecond, each tagged with the lap it belongs to.
+//! `ratio × requests + floor`, with the requests of the same window. Counting is exact (a hop
+//! exactly one window old is out): both counts are lists of moments with how much happened at each,
+//! and a running sum.
+//!
+//! The lists hold only what the latest window needs, so a route that nobody uses costs a few bytes,
+//! and a busy one at most [`ENTRIES_MAX`] entries. The lock is the route's own and is held for a
+//! few instructions.
+
+use std::collections::VecDeque;
 
 use crate::{
     settings::BudgetSettings,
-    sync::{AtomicU64, Ordering},
+    sync::{Mutex, lock},
     time::Now,
 };
 
-/// A window of up to about 16 s is counted to the millisecond; a longer one in wider buckets, in
+/// A window of up to about 16 s is counted to the millisecond; a longer one in wider steps, in
 /// which hops leave late and requests early, so that the limit still holds.
-const BUCKETS_MAX: u64 = 16_384;
-/// A bucket's count is its lowest bits, its lap the rest.
-const COUNT_BITS: u32 = 24;
-const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+const ENTRIES_MAX: u64 = 16_384;
+/// A list that fell below a quarter of its room gives the rest back, down to this.
+const ROOM_MIN: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Budget {
     settings: BudgetSettings,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug)]
+struct Counts {
     requests: Tally,
     hops: Tally,
 }
 
 impl Budget {
     pub(crate) fn new(settings: BudgetSettings) -> Self {
-        let tally = || Tally::new(settings.window.0.max(1));
-        Self { settings, requests: tally(), hops: tally() }
+        let window_ms = settings.window.0.max(1);
+        let requests = Tally::new(window_ms, Edge::Inside);
+        let hops = Tally::new(window_ms, Edge::Touching);
+        Self { settings, counts: Mutex::new(Counts { requests, hops }) }
     }
 
     pub(crate) fn settings(&self) -> &BudgetSettings {
@@ -36,38 +48,49 @@ impl Budget {
     }
 
     pub(crate) fn count_request(&self, now: Now) {
-        self.requests.add(now);
-    }
-
-    /// Whether the budget has room for a hop of a request that began at `began`. Counts nothing.
-    pub(crate) fn has_room(&self, now: Now, began: Now) -> bool {
-        self.is_within(self.hops.sum(now, Edge::Touching) + 1, now, began)
+        lock(&self.counts).requests.add(now);
     }
 
     /// Counts a hop of a request that began at `began`, if the budget has room for it.
     pub(crate) fn allow_hop(&self, now: Now, began: Now) -> bool {
-        // Counted first: of two threads that ask at once, neither can miss the other's hop.
-        self.hops.add(now);
-        let is_allowed = self.is_within(self.hops.sum(now, Edge::Touching), now, began);
-        if !is_allowed {
-            self.hops.take_back(now);
+        let Counts { requests, hops } = &mut *lock(&self.counts);
+        let is_allowed = self.is_within(now, began, requests, hops);
+        if is_allowed {
+            hops.add(now);
         }
         is_allowed
     }
 
-    /// Whether so many hops are within the budget.
-    fn is_within(&self, hops: u64, now: Now, began: Now) -> bool {
+    /// Whether the budget has room for a hop of a request that began at `began`. Counts nothing.
+    pub(crate) fn has_room(&self, now: Now, began: Now) -> bool {
+        let Counts { requests, hops } = &mut *lock(&self.counts);
+        self.is_within(now, began, requests, hops)
+    }
+
+    fn is_within(&self, now: Now, began: Now, requests: &mut Tally, hops: &mut Tally) -> bool {
         // A request older than the window still counts itself.
         let is_old = u64::from(now.since(began) >= self.settings.window);
-        let requests = self.requests.sum(now, Edge::Inside) + is_old;
+        let requests = requests.sum(now) + is_old;
+        let hops = hops.sum(now) + 1;
         let above = hops.saturating_sub(u64::from(self.settings.floor));
         // A quotient, not a product: 29 of 100 is the same number as a written 0.29.
         above == 0 || above as f64 / requests as f64 <= self.settings.ratio
     }
+
+    /// Gives back the room that the latest window does not need.
+    pub(crate) fn shrink(&self, now: Now) {
+        let Counts { requests, hops } = &mut *lock(&self.counts);
+        for tally in [requests, hops] {
+            tally.forget(now);
+            if tally.entries.len() < tally.entries.capacity() / 4 {
+                tally.entries.shrink_to((tally.entries.len() * 2).max(ROOM_MIN));
+            }
+        }
+    }
 }
 
-/// Which of the buckets at the far edge of the window count, where a bucket is wider than 1 ms.
-#[derive(Clone, Copy, PartialEq)]
+/// Which of the steps at the far edge of the window count, where a step is wider than 1 ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Edge {
     /// Only those that lie inside.
     Inside,
@@ -77,83 +100,49 @@ enum Edge {
 
 #[derive(Debug)]
 struct Tally {
-    buckets: Box<[AtomicU64]>,
-    width_ms: u64,
+    /// The steps in which something happened, in order, and how much.
+    entries: VecDeque<(u64, u64)>,
+    sum: u64,
+    step_ms: u64,
     window_ms: u64,
+    edge: Edge,
 }
 
 impl Tally {
-    fn new(window_ms: u64) -> Self {
-        let width_ms = window_ms.div_ceil(BUCKETS_MAX).max(1);
-        // One more than the window holds: the bucket being filled and the one being left.
-        let count = window_ms.div_ceil(width_ms) + 1;
-        let buckets = (0..count).map(|_| AtomicU64::new(0)).collect();
-        Self { buckets, width_ms, window_ms }
+    fn new(window_ms: u64, edge: Edge) -> Self {
+        let step_ms = window_ms.div_ceil(ENTRIES_MAX).max(1);
+        Self { entries: VecDeque::new(), sum: 0, step_ms, window_ms, edge }
     }
 
-    fn add(&self, now: Now) {
-        let (bucket, lap) = self.place(now.0 / self.width_ms);
-        let bucket = &self.buckets[bucket];
-        let mut word = bucket.load(Ordering::Relaxed);
-        loop {
-            let counted = if word >> COUNT_BITS == lap { word & COUNT_MASK } else { 0 };
-            let next = lap << COUNT_BITS | (counted + 1).min(COUNT_MASK);
-            match bucket.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(actual) => word = actual,
-            }
-        }
-    }
-
-    fn take_back(&self, now: Now) {
-        let (bucket, lap) = self.place(now.0 / self.width_ms);
-        let bucket = &self.buckets[bucket];
-        let mut word = bucket.load(Ordering::Relaxed);
-        while word >> COUNT_BITS == lap && word & COUNT_MASK > 0 {
-            match bucket.compare_exchange_weak(word, word - 1, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(_) => return,
-                Err(actual) => word = actual,
-            }
+    fn add(&mut self, now: Now) {
+        self.forget(now);
+        let step = now.0 / self.step_ms;
+        self.sum += 1;
+        match self.entries.back_mut() {
+            // Threads read the clock before they enter the lock, so a moment may come late.
+            Some((latest, count)) if *latest >= step => *count += 1,
+            _ => self.entries.push_back((step, 1)),
         }
     }
 
     /// What was counted less than a window ago.
-    fn sum(&self, now: Now, edge: Edge) -> u64 {
-        let newest = now.0 / self.width_ms;
+    fn sum(&mut self, now: Now) -> u64 {
+        self.forget(now);
+        self.sum
+    }
+
+    fn forget(&mut self, now: Now) {
         let oldest = now.0.saturating_add(1).saturating_sub(self.window_ms);
-        let first = match edge {
-            Edge::Inside => oldest.div_ceil(self.width_ms),
-            Edge::Touching => oldest / self.width_ms,
+        let first = match self.edge {
+            Edge::Inside => oldest.div_ceil(self.step_ms),
+            Edge::Touching => oldest / self.step_ms,
         };
-        self.sum_of(first, newest)
-    }
-
-    /// The counts of the ticks from `first` to `newest`: at most two stretches of the ring, each of
-    /// one lap. Ten thousand buckets are walked, so no division is made per bucket.
-    fn sum_of(&self, first: u64, newest: u64) -> u64 {
-        let count = self.buckets.len() as u64;
-        let counted = |buckets: &[AtomicU64], lap: u64| -> u64 {
-            let words = buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed));
-            words.filter(|word| word >> COUNT_BITS == lap).map(|word| word & COUNT_MASK).sum()
-        };
-        let mut sum = 0;
-        let mut tick = first;
-        while tick <= newest {
-            let (start, lap) = self.place(tick);
-            let end = (start as u64 + (newest - tick)).min(count - 1);
-            sum += counted(&self.buckets[start..=end as usize], lap);
-            let Some(next) = tick.checked_add(end - start as u64 + 1) else { break };
-            tick = next;
+        while let Some(&(step, count)) = self.entries.front()
+            && step < first
+        {
+            self.entries.pop_front();
+            self.sum -= count;
         }
-        sum
-    }
-
-    /// The bucket of a tick, and the lap it belongs to.
-    fn place(&self, tick: u64) -> (usize, u64) {
-        let count = self.buckets.len() as u64;
-        // Laps start at one, so that an untouched bucket belongs to none.
-        ((tick % count) as usize, (tick / count + 1) & (u64::MAX >> COUNT_BITS))
     }
 }
 
@@ -205,10 +194,14 @@ mod tests {
     #[test]
     fn long_windows_keep_the_limit_in_bounded_memory() {
         let budget = budget(3_600_000, 0.0, 3);
-        assert!(budget.hops.buckets.len() as u64 <= BUCKETS_MAX + 1);
         let allowed =
             (0..3_599).filter(|second| budget.allow_hop(Now(second * 1000), Now(0))).count();
         assert_eq!(allowed, 3);
+        for second in 0..40_000 {
+            budget.count_request(Now(second * 100));
+        }
+        let entries = lock(&budget.counts).requests.entries.len() as u64;
+        assert!(entries <= ENTRIES_MAX + 1, "{entries}");
         assert!(budget.allow_hop(Now(7_200_000), Now(7_200_000)));
     }
 
@@ -221,5 +214,15 @@ mod tests {
             assert!(one.allow_hop(moment, Now(0)));
             assert!(!one.allow_hop(moment, Now(0)));
         }
+    }
+
+    #[test]
+    fn a_quiet_route_gives_its_room_back() {
+        let budget = budget(10_000, 0.0, 1);
+        for moment in 0..5_000 {
+            budget.count_request(Now(moment));
+        }
+        budget.shrink(Now(1_000_000));
+        assert!(lock(&budget.counts).requests.entries.capacity() <= ROOM_MIN);
     }
 }

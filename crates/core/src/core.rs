@@ -277,9 +277,12 @@ impl Core {
         }
     }
 
-    /// Drops expired pins.
+    /// Drops expired pins, and room that no route's budget needs any more.
     pub fn sweep(&self, now: Now) {
         self.pins.sweep(now);
+        for route in &self.routes {
+            route.budget.shrink(now);
+        }
     }
 
     /// How many pins of each route hold.

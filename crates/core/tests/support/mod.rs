@@ -64,7 +64,8 @@ impl Road {
         };
         let core = Core::new(&settings, 7);
         let mut road = Self { core, notes: Notes::default(), now: Now(1), draw: 1 };
-        for _ in 0..3 {
+        // Counts of recent requests have grown to what this many need, and a few hundred more.
+        for _ in 0..1250 {
             road.request("session");
             road.request("");
         }
