@@ -2,7 +2,8 @@
 //!
 //! It joins what can stand against it: its own breaker, its endpoint's breaker (shared with the
 //! provider's other targets), a window per key, exclusions of its keys (shared likewise) and of
-//! itself, and of the target with one of its keys. An MCP server is a backend without endpoint and with one nameless key.
+//! itself, and of the target with one of its keys. An MCP server is a backend without endpoint and
+//! with one nameless key.
 //!
 //! Rules kept here:
 //! - A target is *available* when its own breaker and its endpoint's each let an attempt pass; an

@@ -8,8 +8,8 @@
 //! - [`settings`]: what it is told; [`core::Core`]: everything it knows.
 //! - [`plan::Plan`]: one request, `next` → `report` → … → `Finish`.
 //! - [`read`] and [`choice`]: what a choice reads of each candidate, and the pure choice over it;
-//!   `tactic` picks inside a tier; `pins` remembers sessions; `budget` bounds hops, `last_resort` attempts
-//!   past breakers.
+//!   `tactic` picks inside a tier; `pins` remembers sessions; `budget` bounds hops, `last_resort`
+//!   attempts past breakers.
 //! - [`permit::Permit`]: the right to make one attempt; `report` is how evidence enters.
 //! - [`breaker::Breaker`]: closed, open, half-open; `cell` shares it between threads.
 //! - [`probe`]: when to ask a backend unasked.

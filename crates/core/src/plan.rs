@@ -14,8 +14,8 @@
 //!   (`plan/patience.rs`).
 //! - The first hop, to a target of rank 0, is free; every other hop draws on the budget, asked
 //!   before the pick (I19).
-//! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20). Its key
-//!   moves to the next free one when it is not free, without a new lock time.
+//! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20). Its
+//!   key moves to the next free one when it is not free, without a new lock time.
 //! - Attempts past a breaker or an exclusion are limited for each target of the route (I21).
 
 mod patience;

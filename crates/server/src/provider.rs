@@ -187,8 +187,8 @@ fn provider(
     Ok(Provider { mask, ..provider })
 }
 
-/// Whether a header of the config is a secret: one that is kept elsewhere, or one that stands in the
-/// file under the name of a credential. Any other value may well be a word of an answer.
+/// Whether a header of the config is a secret: one that is kept elsewhere, or one that stands in
+/// the file under the name of a credential. Any other value may well be a word of an answer.
 fn is_secret(name: &HeaderName, value: &SecretRef) -> bool {
     const WORDS: [&str; 5] = ["auth", "key", "token", "secret", "cookie"];
     let is_named_so = WORDS.iter().any(|word| name.as_str().contains(word));

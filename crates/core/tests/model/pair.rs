@@ -102,6 +102,7 @@ impl Pair {
                 if passed {
                     let key = self.model.key_of(backend, 0);
                     self.model.keys[key] = Now::ZERO;
+                    self.model.backends[backend].refusals[0] = Now::ZERO;
                     self.model.backends[backend].model_gone_until = Now::ZERO;
                 }
             }

@@ -420,7 +420,8 @@ mod tests {
         for (kind, text) in [
             (
                 Kind::Resources,
-                r#"{"uri":"memo://a","name":"a","size":12,"annotations":{"priority":0.5,"audience":["user"]}}"#,
+                r#"{"uri":"memo://a","name":"a","size":12,
+                    "annotations":{"priority":0.5,"audience":["user"]}}"#,
             ),
             (Kind::Templates, r#"{"uriTemplate":"{+any}","name":"a"}"#),
             (Kind::Prompts, r#"{"name":"p","arguments":[{"name":"a","required":true}]}"#),

@@ -172,7 +172,8 @@ fn definitions_that_break_the_schema_are_left_out_and_cost_no_other() {
         tool("number", r#"{"name":7,"inputSchema":{"type":"object"}}"#),
         tool(
             "hint",
-            r#"{"name":"hint","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}}"#,
+            r#"{"name":"hint","inputSchema":{"type":"object"},
+                "annotations":{"readOnlyHint":"yes"}}"#,
         ),
         tool(
             "output",
