@@ -50,6 +50,19 @@ tidegate.yaml is sound. 2 targets, 1 route, 0 MCP servers.
 }
 
 #[test]
+fn a_certificate_that_cannot_be_used_makes_a_file_unsound() {
+    let folder = folder("certificate");
+    write(&folder, "cert.pem", "nothing");
+    write(&folder, "key.pem", "nothing");
+    let tls = "tls: { cert: \"file:cert.pem\", key: \"file:key.pem\" }\n";
+    write(&folder, "tidegate.yaml", format!("{tls}{SOUND}"));
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("`tls.cert` cannot be used: it holds no cert"), "{}", run.stdout);
+    assert!(!run.stdout.contains("is sound"), "{}", run.stdout);
+}
+
+#[test]
 fn what_a_provider_does_not_serve_is_shown() {
     let folder = folder("serves");
     let text = SOUND.replace("near: { ", "near: { serves: [chat, embeddings], ");

@@ -83,7 +83,10 @@ fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
     if let Some(config) = &loaded.config {
         // Whether a certificate and its key fit takes cryptography, which the format leaves alone.
         let problems = certificates::problems(source, config, &ProcessEnvironment);
-        loaded.diagnostics.extend(problems);
+        if !problems.is_empty() {
+            loaded.config = None;
+            loaded.diagnostics.extend(problems);
+        }
     }
     let is_unreadable = loaded.is_unreadable();
     let report = Report::of(source, loaded);
