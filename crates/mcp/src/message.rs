@@ -12,6 +12,7 @@
 
 mod batch;
 mod id;
+mod large;
 mod params;
 mod version;
 mod write;
@@ -23,6 +24,7 @@ use serde_json::value::RawValue;
 pub use self::{
     batch::{BATCH_MAX, is_batch, parse_batch},
     id::Id,
+    large::{LARGE, SetAside, put_back, set_aside},
     params::Params,
     version::{DEFAULT_VERSION, Version},
     write::{answer, error, error_object, made, notification, request, result},

@@ -8,7 +8,8 @@
 //! gateway's business but for names, ids and progress tokens.
 //!
 //! A tour, in the order a request meets it:
-//! - `door`: from an HTTP request on a worker's thread to the MCP thread and back.
+//! - `door`: from an HTTP request on a worker's thread to the MCP thread and back; `large`:
+//!   arguments that would hold it up.
 //! - `front`: one request; `hub`: sessions, servers and what they share; `client`: one session;
 //!   `stream`: events to a client, with replay.
 //! - `relay`: which server answers what; `party`: whose call it is; `search`: `find_tool` and
@@ -41,6 +42,7 @@ mod http;
 mod hub;
 mod keep;
 mod keeper;
+mod large;
 mod link;
 mod party;
 mod relay;

@@ -47,6 +47,12 @@ impl<'a> Params<'a> {
         self.0.get(name)
     }
 
+    /// The value of a field as it stands in the source; none if it was replaced.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.source(name)
+    }
+
     /// The text a field holds.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {

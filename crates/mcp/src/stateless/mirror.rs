@@ -14,7 +14,7 @@ use super::{HEADER_MISMATCH, Refused, heading};
 use crate::raw::{Fields, shown};
 
 /// The annotation.
-const KEY: &str = "x-mcp-header";
+pub const KEY: &str = "x-mcp-header";
 
 /// One annotated property.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -166,6 +166,11 @@ impl Conversation {
         let has_params = !params.is_empty();
         let text = has_params.then(|| params.to_json());
         let message = message::request(&Id::number(id), method, text.as_deref());
+        let large = party.as_ref().and_then(|party| party.large.as_ref());
+        let message = match large {
+            Some(large) => large.put_back(&message),
+            None => message,
+        };
         let (sender, mut answered) = oneshot::channel();
         self.pending.borrow_mut().insert(id, Pending { answer: sender, party: party.clone() });
         let mut guard = GiveUp { conversation: self, id, is_over: false };

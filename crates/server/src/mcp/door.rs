@@ -18,6 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use tidegate_wire::error_body::OwnErrorKind;
 use tokio::sync::{mpsc, oneshot};
 
+use super::large::{Large, LargeReader};
 use crate::{
     caller::Caller,
     connection::RequestBody,
@@ -56,6 +57,8 @@ pub(crate) struct Knock {
     /// Every header that begins with `mcp-`, by its name in lower case.
     pub(crate) heads: Vec<(String, String)>,
     pub(crate) body: Bytes,
+    /// Arguments that are not in the body.
+    pub(crate) large: Option<Large>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) answer: oneshot::Sender<Answer>,
 }
@@ -113,6 +116,7 @@ pub(crate) enum Arrived {
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     line: mpsc::Sender<Arrived>,
+    large: LargeReader,
 }
 
 /// The MCP thread's end of the line.
@@ -121,7 +125,7 @@ pub(crate) type Knocks = mpsc::Receiver<Arrived>;
 /// A line.
 pub(crate) fn line() -> (Door, Knocks) {
     let (line, knocks) = mpsc::channel(LINE);
-    (Door { line }, knocks)
+    (Door { line, large: LargeReader::default() }, knocks)
 }
 
 impl Door {
@@ -151,6 +155,11 @@ impl Door {
         } else {
             Bytes::new()
         };
+        let (body, large) = match tokio::time::timeout(ANSWER_WITHIN, self.large.read(body)).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(answer)) => return rendered(answer),
+            Err(_) => return rendered(Answer::busy("too many large requests; try again")),
+        };
         let text =
             |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (sender, answered) = oneshot::channel();
@@ -162,6 +171,7 @@ impl Door {
             prefers_events: prefers_events(headers),
             heads: heads(headers),
             body,
+            large,
             caller,
             answer: sender,
         };

@@ -38,6 +38,7 @@ use super::{
     client::{Client, cancelled_id},
     door::{Answer, Knock, refusal},
     hub::{CallTurn, Hub},
+    large::Large,
     link::Ask,
     party::{Cancelled, Desk},
     relay::{Asked, Made, Relayed, busy, relay},
@@ -49,7 +50,7 @@ use crate::task;
 /// Answers one request.
 pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
     let Knock { method, session, version, last_event, prefers_events, .. } = knock;
-    let Knock { heads, body, caller, answer, .. } = knock;
+    let Knock { heads, body, large, caller, answer, .. } = knock;
     // What a caller may use is asked at every request.
     hub.follow();
     if method != Method::POST && session.is_none() && version.as_deref() == Some(VERSION) {
@@ -67,7 +68,8 @@ pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
         };
         match message {
             Message::Request { id, method, params } if is_stateless(&method, params) => {
-                let request = stateless::Request { id, method: &method, params, heads: &heads };
+                let (heads, large) = (&heads, large.as_ref());
+                let request = stateless::Request { id, method: &method, params, heads, large };
                 return stateless::serve(&hub, request, &caller, answer).await;
             }
             // That era knows no notifications of clients; whoever sends one is not bothered.
@@ -77,7 +79,7 @@ pub(crate) async fn answer(hub: Rc<Hub>, knock: Knock) {
             _ => {}
         }
     }
-    let visitor = Visitor { hub: &hub, session, version, prefers_events, caller };
+    let visitor = Visitor { hub: &hub, session, version, prefers_events, large, caller };
     let made = match method {
         Method::POST => visitor.post(&body).await,
         Method::GET => visitor.get(last_event.as_deref()),
@@ -92,6 +94,7 @@ struct Visitor<'a> {
     session: Option<String>,
     version: Option<String>,
     prefers_events: bool,
+    large: Option<Large>,
     caller: std::sync::Arc<crate::caller::Caller>,
 }
 
@@ -178,7 +181,7 @@ impl Visitor<'_> {
                     let desk = Desk::new(&stream);
                     let at = Rc::clone(&desk);
                     let task = task::spawn_owned("mcp batch", async move {
-                        let made = respond(&caller, &at, &method, params.as_deref()).await;
+                        let made = respond(&caller, &at, &method, (params.as_deref(), None)).await;
                         own.answer(&call, message::made(&call, &made).as_bytes());
                         drop((end, turn));
                         caller.call_ended(&call);
@@ -221,7 +224,7 @@ impl Visitor<'_> {
         }
         if Relayed::of_method(method).is_none() {
             let desk = Desk::new(&client.streams.standing());
-            let outcome = respond(client, &desk, method, params).await;
+            let outcome = respond(client, &desk, method, (params, None)).await;
             let answer = made(&id, &outcome);
             if !self.prefers_events {
                 return Answer::json(StatusCode::OK, answer);
@@ -240,11 +243,12 @@ impl Visitor<'_> {
         let (own, method, call) = (Rc::clone(client), method.to_owned(), id.clone());
         let desk = Desk::new(&stream);
         let at = Rc::clone(&desk);
+        let large = self.large.clone();
         let task = task::spawn_owned("mcp request", async move {
             // Also when the call is cancelled: the stream ends, without an answer then.
             let end = StreamEnd { client: Rc::clone(&own), stream };
             tokio::select! {
-                outcome = respond(&own, &at, &method, params.as_deref()) => {
+                outcome = respond(&own, &at, &method, (params.as_deref(), large.as_ref())) => {
                     end.stream.answer(&call, made(&call, &outcome).as_bytes());
                 }
                 // Nobody can ever read the answer: dropping the call tells its server.
@@ -349,13 +353,14 @@ async fn respond(
     client: &Rc<Client>,
     desk: &Rc<Desk>,
     method: &str,
-    params: Option<&RawValue>,
+    (params, large): (Option<&RawValue>, Option<&Large>),
 ) -> Made {
     if let Some(kind) = Kind::of_method(method) {
         return list(client, kind, params).await;
     }
     if let Some(what) = Relayed::of_method(method) {
-        return relay(client, what, Asked { params, desk, envelope: None, heads: &[] }).await;
+        let asked = Asked { params, large, desk, envelope: None, heads: &[] };
+        return relay(client, what, asked).await;
     }
     match method {
         "ping" => Ok("{}".to_owned()),

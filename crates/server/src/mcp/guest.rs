@@ -239,7 +239,7 @@ const fn failed(failure: Failure) -> GuestError {
 fn own_party() -> Party {
     let desk = Desk::new(&Streams::new(false, Account::own()).standing());
     desk.set_progress(RawValue::from_string("0".to_owned()).ok());
-    Party { client: Weak::new(), desk, info: None, level: None, mirrored: Vec::new() }
+    Party { client: Weak::new(), desk, info: None, level: None, mirrored: Vec::new(), large: None }
 }
 
 /// Hears what is no answer.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::{
     client::Client,
     conversation::Conversation,
+    large::Large,
     stream::{Stream, Weight},
 };
 
@@ -30,6 +31,8 @@ pub(crate) struct Party {
     pub(crate) level: Option<String>,
     /// Headers that repeat arguments, for servers of the stateless era.
     pub(crate) mirrored: Vec<(String, String)>,
+    /// Arguments that are put back when the call is sent.
+    pub(crate) large: Option<Large>,
 }
 
 /// Where a client waits for the answer to one call. One without a session may leave it, and come

@@ -31,6 +31,7 @@ use tidegate_mcp::{
 use super::{
     client::Client,
     group::Group,
+    large::Large,
     link::{Answered, Ask, Link},
     party::{Desk, Party},
     search::{self, Taken},
@@ -76,6 +77,8 @@ impl Relayed {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) params: Option<&'a RawValue>,
+    /// Its arguments, if they were set aside.
+    pub(crate) large: Option<&'a Large>,
     /// Where the client waits for everything that a server says.
     pub(crate) desk: &'a Rc<Desk>,
     /// What a request of the stateless era says of its sender, and its headers.
@@ -104,6 +107,13 @@ type Refused = (i64, String);
 
 /// Has a request answered.
 pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) -> Made {
+    // The search looks into arguments.
+    let large = asked.large.filter(|_| search::is_on(client));
+    let whole = large.and_then(|large| large.restore(asked.params));
+    let asked = match &whole {
+        Some(params) => Asked { params: Some(params), large: None, ..asked },
+        None => asked,
+    };
     let wrapped = match what {
         Relayed::CallTool if search::is_on(client) => search::take(client, asked.params).await,
         _ => Taken::Not,
@@ -177,6 +187,7 @@ async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way)
                     None => client.level.borrow().clone(),
                 },
                 mirrored: way.mirrored,
+                large: asked.large.cloned(),
             });
             let ask = Ask {
                 method: what.method(),
@@ -268,11 +279,15 @@ fn way_of(
     let (place, errand) = match what {
         Relayed::CallTool => {
             let (place, errand, raw) = tool(client, &mut params)?;
+            // Only a tool that wants arguments repeated in headers has them looked into.
+            let large = asked.large.filter(|_| raw.contains(mirror::KEY));
+            let large = large.and_then(Large::value);
+            let arguments = large.as_deref().or_else(|| params.get("arguments"));
             if asked.envelope.is_some() && !is_wrapped {
-                let checked = mirror::check_call(&raw, params.get("arguments"), asked.heads);
+                let checked = mirror::check_call(&raw, arguments, asked.heads);
                 checked.map_err(|refused| (refused.code, refused.message))?;
             }
-            mirrored = repeated(&raw, &params, asked.heads);
+            mirrored = repeated(&raw, arguments, asked.heads);
             described = Some(raw);
             (place, errand)
         }
@@ -291,8 +306,12 @@ fn way_of(
 }
 
 /// The headers that repeat a call's arguments, and those of the client's that are not understood.
-fn repeated(tool: &str, params: &Params<'_>, heads: &[(String, String)]) -> Vec<(String, String)> {
-    let mut all = mirror::headers(tool, params.get("arguments"));
+fn repeated(
+    tool: &str,
+    arguments: Option<&RawValue>,
+    heads: &[(String, String)],
+) -> Vec<(String, String)> {
+    let mut all = mirror::headers(tool, arguments);
     let is_known = |name: &str| all.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     let others = heads.iter().filter(|(name, _)| name.starts_with(heading::PARAM));
     let others: Vec<_> = others.filter(|(name, _)| !is_known(name)).cloned().collect();
@@ -404,7 +423,7 @@ pub(crate) async fn subscribe(client: &Rc<Client>, uri: &str, is_wanted: bool) {
     let params = RawValue::from_string(format!(r#"{{"uri":{}}}"#, quoted(uri))).ok();
     let desk = Desk::new(&client.streams.standing());
     let params = params.as_deref();
-    let asked = Asked { params, desk: &desk, envelope: None, heads: &[] };
+    let asked = Asked { params, large: None, desk: &desk, envelope: None, heads: &[] };
     // What cannot be subscribed to is never told of; the client is told so by silence.
     drop(relay(client, method, asked).await);
 }

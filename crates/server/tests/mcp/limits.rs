@@ -162,3 +162,31 @@ fn in_a_group_a_call_without_a_turn_goes_on_at_the_next_member() {
     }
     assert_eq!((failures(&gate, "a"), failures(&gate, "b")), ((true, 0), (true, 0)));
 }
+
+#[test]
+fn large_arguments_arrive_as_they_were_sent_in_both_eras_and_from_the_search() {
+    let fake = FakeMcpServer::start(Script::default());
+    for (mcp, tool) in [("", "echo"), ("tools: search,", "call_tool")] {
+        let gate = Setup { mcp, ..Setup::of(&[("a", &fake)]) }.start();
+        let own = json!({"b": "x".repeat(3 << 20), "a": [1.0, {"é": null}]});
+        let arguments = match tool {
+            "echo" => own.clone(),
+            _ => json!({"tool_name": "echo", "parameters": own}),
+        };
+        let expected = serde_json::to_string(&own).expect("JSON");
+        let client = gate.open();
+        client.tools();
+        let said = |result: &serde_json::Value| {
+            let told: serde_json::Value =
+                serde_json::from_str(&text_of(result)).unwrap_or_default();
+            serde_json::to_string(&told).expect("JSON")
+        };
+        assert!(said(&client.call(tool, arguments.clone())) == expected, "a session, {tool}");
+        let visitor = crate::visitor::Visitor::of(gate.address());
+        let params = json!({"name": tool, "arguments": arguments});
+        assert!(said(&visitor.result("tools/call", params)) == expected, "none, {tool}");
+        let cut =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":"{}"#, "y".repeat(1 << 20));
+        assert_eq!(client.post(&cut).expect("an answer").status, 400);
+    }
+}

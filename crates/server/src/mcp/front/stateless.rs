@@ -46,6 +46,7 @@ use crate::{
         door::Answer,
         hello::own_info,
         hub::{CallTurn, Hub},
+        large::Large,
         party::Desk,
         relay::{Asked, Made, Relayed, busy, relay, subscribe},
         stream::{Stream, Weight},
@@ -62,6 +63,7 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a str,
     pub(super) params: Option<&'a RawValue>,
     pub(super) heads: &'a [(String, String)],
+    pub(super) large: Option<&'a Large>,
 }
 
 /// Answers one request.
@@ -144,11 +146,12 @@ fn begin(
     let desk = Desk::new(stream);
     let (client, own_desk) = (Rc::clone(client), Rc::clone(&desk));
     let (method, params) = (request.method.to_owned(), request.params.map(ToOwned::to_owned));
-    let heads = request.heads.to_vec();
+    let (heads, large) = (request.heads.to_vec(), request.large.cloned());
     let (sender, made) = oneshot::channel();
     let task = task::spawn_owned("mcp request", async move {
         let (params, envelope) = (params.as_deref(), Some(&envelope));
-        let asked = Asked { params, desk: &own_desk, envelope, heads: &heads };
+        let (desk, heads, large) = (&own_desk, heads.as_slice(), large.as_ref());
+        let asked = Asked { params, large, desk, envelope, heads };
         // Nobody waits for it if its client has gone.
         drop(sender.send(respond(&client, &method, asked).await));
         drop(turn);
