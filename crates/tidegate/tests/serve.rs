@@ -296,23 +296,49 @@ fn s31_a_session_of_another_caller_is_refused_and_logged() {
                 mcp: { servers: { tides: { fake: steady } } }\n";
     write(&folder, "tidegate.yaml", &format!("{ROUTES}{keys}"));
     let mut served = Served::start(&folder, &[]);
-    let post = |key: &str, session: &str, body: &str| {
-        format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-             authorization: Bearer {key}\r\naccept: application/json, text/event-stream\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n{session}\r\n{body}",
-            body.len()
-        )
-    };
-    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
-        "protocolVersion":"2025-11-25","capabilities":{},
-        "clientInfo":{"name":"t","version":"1"}}}"#;
-    let opened = served.ask(&served.address, &post("the-key-of-ada-1234", "", hello));
-    let session = opened.lines().find(|line| line.starts_with("mcp-session-id:"));
-    let session = format!("{}\r\n", session.unwrap_or_else(|| panic!("no session in {opened}")));
+    let session = opened_session(&served, "the-key-of-ada-1234");
     let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
-    let refused = served.ask(&served.address, &post("the-key-of-bob-1234", &session, list));
+    let refused = served.ask(&served.address, &mcp_post("the-key-of-bob-1234", &session, list));
     assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
     let line = served.until("event=foreign_session");
     assert!(line.contains("path=/mcp caller=bob"), "{line}");
+}
+
+#[test]
+fn a_call_that_an_mcp_server_could_not_answer_is_logged_with_its_cause() {
+    let folder = folder("mcp-failure");
+    let keys = "keys:\n  - { name: ada, key: the-key-of-ada-1234 }\n\
+                mcp:\n  servers:\n    tides: { fake: steady }\n\
+                \x20   gone: { url: 'http://127.0.0.1:1/mcp' }\n";
+    write(&folder, "tidegate.yaml", &format!("{ROUTES}{keys}"));
+    let mut served = Served::start(&folder, &[]);
+    let session = opened_session(&served, "the-key-of-ada-1234");
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
+        "name":"gone_anything","arguments":{}}}"#;
+    let answer = served.ask(&served.address, &mcp_post("the-key-of-ada-1234", &session, call));
+    assert!(answer.contains("backend_unavailable"), "{answer}");
+    let line = served.until("an MCP server could not answer a client");
+    for part in ["server=gone", "method=tools/call", "code=backend_unavailable", "caller=ada"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+/// A request to `/mcp`; `session` is a header line with its end, or nothing.
+fn mcp_post(key: &str, session: &str, body: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         authorization: Bearer {key}\r\naccept: application/json, text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n{session}\r\n{body}",
+        body.len()
+    )
+}
+
+/// The header line of a session that was opened with this key.
+fn opened_session(served: &Served, key: &str) -> String {
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
+        "protocolVersion":"2025-11-25","capabilities":{},
+        "clientInfo":{"name":"t","version":"1"}}}"#;
+    let opened = served.ask(&served.address, &mcp_post(key, "", hello));
+    let session = opened.lines().find(|line| line.starts_with("mcp-session-id:"));
+    format!("{}\r\n", session.unwrap_or_else(|| panic!("no session in {opened}")))
 }

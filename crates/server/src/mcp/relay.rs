@@ -166,7 +166,9 @@ async fn never_reached(client: &Client, what: Relayed, group: &Group) -> Made {
         Entry::Go | Entry::Wait(_) => Cause::Busy,
     };
     let tool = (what == Relayed::CallTool).then_some("{}");
-    failed(tool, &unavailable(group, cause))
+    let unavailable = unavailable(group, cause);
+    tell_failure(client, what, &unavailable);
+    failed(tool, &unavailable)
 }
 
 async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way) -> Made {
@@ -203,8 +205,27 @@ async fn answer(client: &Rc<Client>, what: Relayed, asked: &Asked<'_>, way: Way)
         // It was a part of a message that has been read.
         Answered::Reply(Ok(part)) => Ok(String::from_utf8_lossy(&part).into_owned()),
         Answered::Reply(Err(part)) => Err(String::from_utf8_lossy(&part).into_owned()),
-        Answered::Unavailable(unavailable) => failed(way.tool.as_deref(), &unavailable),
+        Answered::Unavailable(unavailable) => {
+            tell_failure(client, what, &unavailable);
+            failed(way.tool.as_deref(), &unavailable)
+        }
     }
+}
+
+/// The line about a request that its server could not answer, unless there were many just now.
+fn tell_failure(client: &Client, what: Relayed, unavailable: &Unavailable) {
+    let gateway = &client.ground.worker.gateway;
+    let kind = format!("mcp:{}", unavailable.server);
+    let Some(suppressed) = gateway.line_limit.admit(gateway.now(), &kind) else { return };
+    tracing::warn!(
+        server = unavailable.server,
+        method = what.method(),
+        code = unavailable.code.word(),
+        cause = unavailable.cause.to_string(),
+        caller = Some(&*client.caller().name).filter(|it| !it.is_empty()),
+        suppressed = Some(suppressed).filter(|count| *count > 0),
+        "an MCP server could not answer a client"
+    );
 }
 
 /// Has a request answered by a server, or by one of a group.
