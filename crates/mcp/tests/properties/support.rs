@@ -81,7 +81,8 @@ pub(crate) fn listing(tools: &[String], size: usize) -> Arc<Listing> {
     let mut gather = Gather::new(ServerInfo::read(&greeting).expect("an object"));
     let pages: Vec<&[String]> = tools.chunks(size.max(1)).collect();
     for (at, page) in pages.iter().enumerate() {
-        let define = |tool: &String| format!("{{ \"x\":1.0,\"name\" : {}}}", quoted(tool));
+        let schema = "\"inputSchema\": {\"type\":\"object\"}";
+        let define = |tool: &String| format!("{{ \"x\":1.0,\"name\" : {},{schema}}}", quoted(tool));
         let items: Vec<String> = page.iter().map(define).collect();
         let next =
             if at + 1 < pages.len() { format!(",\"nextCursor\":\"{at}\"") } else { String::new() };
