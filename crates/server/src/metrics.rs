@@ -78,21 +78,23 @@ impl Metrics {
 
     /// An attempt begins.
     pub(crate) fn attempt_started(&self, backend_id: &str) {
-        self.table.load().target(backend_id).started.inc();
+        self.table.load().target(&self.families, backend_id).started.inc();
     }
 
     /// An attempt ended.
     pub(crate) fn attempt(&self, route: &str, backend_id: &str, outcome: OutcomeKind) {
         let table = self.table.load();
-        table.target(backend_id).finished.inc();
-        if let Some(pair) = table.pair(route, backend_id) {
-            pair.attempts[outcome as usize].inc();
-        }
+        table.target(&self.families, backend_id).finished.inc();
+        table.pair(&self.families, route, backend_id).attempts[outcome as usize].inc();
     }
 
     /// An attempt's first content arrived.
     pub(crate) fn first_content(&self, backend_id: &str, took: Millis) {
-        self.table.load().target(backend_id).first_token_seconds.observe(seconds(took));
+        self.table
+            .load()
+            .target(&self.families, backend_id)
+            .first_token_seconds
+            .observe(seconds(took));
     }
 
     /// A request ended. `end` is its plan's; `None` if it never had one.
@@ -105,7 +107,7 @@ impl Metrics {
         took: Millis,
     ) -> Option<&'static str> {
         let table = self.table.load();
-        let series = table.route(route);
+        let series = table.route(&self.families, route);
         let verdict = Verdict::of(status, end);
         series.results[verdict.result as usize].inc();
         series.seconds.observe(seconds(took));
@@ -118,9 +120,10 @@ impl Metrics {
     /// A request went on from one target to another.
     pub(crate) fn failover(&self, route: &str, from: &str, to: &str, reason: OutcomeKind) {
         let table = self.table.load();
-        let (from, to) = (&table.target(from).label, &table.target(to).label);
-        let labels = [&table.route(route).label, from, to, reason.word()];
-        self.families.failovers.with_label_values(&labels).inc();
+        let families = &self.families;
+        let (from, to) = (&table.target(families, from).label, &table.target(families, to).label);
+        let labels = [&table.route(families, route).label, from, to, reason.word()];
+        families.failovers.with_label_values(&labels).inc();
     }
 
     /// An answer told its usage.
@@ -132,31 +135,31 @@ impl Metrics {
         output: u64,
         cached: u64,
     ) {
-        if let Some(pair) = self.table.load().pair(route, backend_id) {
-            for (series, count) in pair.tokens.iter().zip([input, output, cached]) {
-                // Usage is whatever an upstream writes: an absurd number must not wrap a counter.
-                series.inc_by(count.min(TOKENS_MAX));
-            }
+        let table = self.table.load();
+        let pair = table.pair(&self.families, route, backend_id);
+        for (series, count) in pair.tokens.iter().zip([input, output, cached]) {
+            // Usage is whatever an upstream writes: an absurd number must not wrap a counter.
+            series.inc_by(count.min(TOKENS_MAX));
         }
     }
 
     /// An answer was released early because the hold was full.
     pub(crate) fn hold_overflow(&self, backend_id: &str) {
-        self.table.load().target(backend_id).hold_overflow.inc();
+        self.table.load().target(&self.families, backend_id).hold_overflow.inc();
     }
 
     /// An attempt was chosen at a rank above 0. (Rank 0 is counted by nobody.)
     pub(crate) fn relaxed(&self, route: &str, rank: u8) {
         if let Some(word) = RANKS.get(usize::from(rank)).filter(|_| rank > 0) {
             let table = self.table.load();
-            let labels = [table.route(route).label.as_str(), word];
+            let labels = [table.route(&self.families, route).label.as_str(), word];
             self.families.relaxed.with_label_values(&labels).inc();
         }
     }
 
     /// A request ended because the route's budget of hops was spent.
     pub(crate) fn budget_spent(&self, route: &str) {
-        self.table.load().route(route).budget_spent.inc();
+        self.table.load().route(&self.families, route).budget_spent.inc();
     }
 
     /// What became of a session's pin; counted if it moved.

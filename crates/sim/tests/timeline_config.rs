@@ -76,7 +76,8 @@ fn who_has_no_counterpart_is_left_out_with_its_expectations() {
 
 #[test]
 fn a_config_without_a_route_is_refused() {
-    assert_eq!(with("listen: 127.0.0.1:1\n").err().as_deref(), Some("the config has no route"));
+    let only_tools = "mcp: { servers: { a: { url: 'http://127.0.0.1:1/mcp' } } }\n";
+    assert_eq!(with(only_tools).err().as_deref(), Some("the config has no route"));
 }
 
 #[test]

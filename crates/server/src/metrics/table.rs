@@ -1,16 +1,18 @@
 //! The series of the config's routes and targets, found once instead of on every request.
 //!
 //! Why it exists: looking a series up by its labels takes a lock that all threads share and hashes
-//! every label. The table is made when a config is read; afterwards a count is a search in a small
-//! ordered map and an atomic addition, without lock or allocation.
+//! every label. The table is made when a config is read; a count is a search in a small ordered map
+//! and an atomic addition, without lock or allocation.
 //!
 //! Rules kept here:
 //! - Label values are names of the config and nothing else (I15, S53). A name the table does not
 //!   know, for example of a config that has just been replaced, is counted as [`OTHER`].
-//! - Series begin at zero when the config is read, so that a first failure is an increase. They go
-//!   when a reload drops their route or target (`prune.rs`).
+//! - The series of a route or target are made at its first request, all of them at once and at zero:
+//!   a config of a thousand routes takes little memory, and a failure after the first request is an
+//!   increase. They go when a reload drops their route or target (`prune.rs`).
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use prometheus::{Histogram, IntCounter};
 use tidegate_core::outcome::OutcomeKind;
@@ -33,10 +35,18 @@ pub(super) const TOKEN_KINDS: [&str; 3] = ["input", "output", "cached"];
 pub(super) struct Table {
     /// Which config.
     pub(super) fingerprint: String,
-    routes: BTreeMap<String, RouteSeries>,
-    targets: BTreeMap<String, TargetSeries>,
+    routes: BTreeMap<String, RouteEntry>,
+    targets: BTreeMap<String, OnceLock<TargetSeries>>,
     other_route: RouteSeries,
+    other_pair: PairSeries,
     other_target: TargetSeries,
+}
+
+/// What is known of a route before it is used.
+#[derive(Debug, Default)]
+struct RouteEntry {
+    series: OnceLock<RouteSeries>,
+    pairs: BTreeMap<String, OnceLock<PairSeries>>,
 }
 
 /// The series of one route.
@@ -48,7 +58,6 @@ pub(super) struct RouteSeries {
     pub(super) failures: [IntCounter; ClientFailure::ALL.len()],
     pub(super) seconds: Histogram,
     pub(super) budget_spent: IntCounter,
-    pairs: BTreeMap<String, PairSeries>,
 }
 
 /// The series of one target in one route.
@@ -76,7 +85,8 @@ impl Table {
             fingerprint: String::new(),
             routes: BTreeMap::new(),
             targets: BTreeMap::new(),
-            other_route: RouteSeries::new(families, OTHER, [OTHER.to_owned()]),
+            other_route: RouteSeries::new(families, OTHER),
+            other_pair: PairSeries::new(families, OTHER, OTHER),
             other_target: TargetSeries::new(families, OTHER),
         }
     }
@@ -86,49 +96,45 @@ impl Table {
         // A direct request may ask any target, also the one that stands for all other models.
         let ids = live.core.backends().iter().map(|it| it.id().to_string());
         let ids: Vec<String> = ids.filter(|id| !id.starts_with("mcp:")).collect();
-        let mut routes: BTreeMap<String, RouteSeries> = live
-            .file
-            .routes
-            .iter()
+        let of_route = |members: &mut dyn Iterator<Item = String>| RouteEntry {
+            series: OnceLock::new(),
+            pairs: members.map(|target| (target, OnceLock::new())).collect(),
+        };
+        let routes = live.file.routes.iter();
+        let mut routes: BTreeMap<String, RouteEntry> = routes
             .map(|(name, route)| {
-                let members = route.tiers.iter().flatten().cloned();
-                (name.clone(), RouteSeries::new(families, name, members))
+                (name.clone(), of_route(&mut route.tiers.iter().flatten().cloned()))
             })
             .collect();
-        let direct = RouteSeries::new(families, DIRECT, ids.iter().cloned());
+        let direct = of_route(&mut ids.iter().cloned());
         routes.entry(DIRECT.to_owned()).or_insert(direct);
-        let targets = ids.into_iter().map(|id| {
-            let series = TargetSeries::new(families, &id);
-            (id, series)
-        });
         Self {
             fingerprint: live.fingerprint.clone(),
             routes,
-            targets: targets.collect(),
+            targets: ids.into_iter().map(|id| (id, OnceLock::new())).collect(),
             ..Self::empty(families)
         }
     }
 
-    pub(super) fn route(&self, name: &str) -> &RouteSeries {
-        self.routes.get(name).unwrap_or(&self.other_route)
+    pub(super) fn route(&self, families: &Families, name: &str) -> &RouteSeries {
+        let Some(entry) = self.routes.get(name) else { return &self.other_route };
+        entry.series.get_or_init(|| RouteSeries::new(families, name))
     }
 
-    pub(super) fn target(&self, id: &str) -> &TargetSeries {
-        self.targets.get(id).unwrap_or(&self.other_target)
+    pub(super) fn target(&self, families: &Families, id: &str) -> &TargetSeries {
+        let Some(entry) = self.targets.get(id) else { return &self.other_target };
+        entry.get_or_init(|| TargetSeries::new(families, id))
     }
 
-    pub(super) fn pair(&self, route: &str, target: &str) -> Option<&PairSeries> {
-        let known = self.routes.get(route).and_then(|route| route.pairs.get(target));
-        known.or_else(|| self.other_route.pairs.get(OTHER))
+    pub(super) fn pair(&self, families: &Families, route: &str, target: &str) -> &PairSeries {
+        let known = self.routes.get(route).and_then(|it| it.pairs.get(target));
+        let Some(entry) = known else { return &self.other_pair };
+        entry.get_or_init(|| PairSeries::new(families, route, target))
     }
 }
 
 impl RouteSeries {
-    fn new(families: &Families, name: &str, members: impl IntoIterator<Item = String>) -> Self {
-        let pairs = members.into_iter().map(|target| {
-            let series = PairSeries::new(families, name, &target);
-            (target, series)
-        });
+    fn new(families: &Families, name: &str) -> Self {
         Self {
             label: name.to_owned(),
             results: RequestResult::ALL
@@ -137,7 +143,6 @@ impl RouteSeries {
                 .map(|it| families.client_failures.with_label_values(&[name, it.word()])),
             seconds: families.request_seconds.with_label_values(&[name]),
             budget_spent: families.budget_spent.with_label_values(&[name]),
-            pairs: pairs.collect(),
         }
     }
 }

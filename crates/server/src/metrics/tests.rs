@@ -121,7 +121,6 @@ fn a_reload_brings_its_series_keeps_the_counts_and_drops_what_is_gone() {
         r#"tidegate_attempts_total{outcome="overloaded",route="fast",target="one/small"} 1"#,
         r#"tidegate_requests_total{result="ok",route="fast"} 1"#,
         r#"tidegate_requests_total{result="refused",route="other"} 1"#,
-        r#"tidegate_requests_total{result="ok",route="direct"} 0"#,
         r#"tidegate_request_seconds_count{route="fast"} 2"#,
         r#"tidegate_probes_total{backend="one",result="failed"} 1"#,
         r#"tidegate_sessions_moved_total{reason="declined"} 1"#,
@@ -133,8 +132,27 @@ fn a_reload_brings_its_series_keeps_the_counts_and_drops_what_is_gone() {
         text.lines().filter(|line| line.contains("two") || line.contains("slow")).collect();
     assert!(stale.is_empty(), "series of what is gone: {stale:#?}");
     metrics.follow(&test_bed::live(test_bed::TWO_PROVIDERS));
+    metrics.attempt("fast", "two/large", OutcomeKind::Overloaded);
     let text = metrics.render(&test_bed::live(test_bed::TWO_PROVIDERS), Now(1));
     check(&text, r#"tidegate_attempts_total{outcome="success",route="fast",target="two/large"} 0"#);
+}
+
+#[test]
+fn routes_and_targets_that_nobody_uses_have_no_series() {
+    let (metrics, live) = (Metrics::new(), test_bed::live(test_bed::TWO_PROVIDERS));
+    metrics.follow(&live);
+    let unused = metrics.render(&live, Now(1));
+    for name in ["tidegate_requests_total", "tidegate_attempts_total", "tidegate_tokens_total"] {
+        let series = unused.lines().filter(|line| line.starts_with(name));
+        let known: Vec<&str> = series.filter(|line| !line.contains("\"other\"")).collect();
+        assert!(known.is_empty(), "{known:#?}");
+    }
+    metrics.request("fast", 200, None, Millis(1));
+    let used = metrics.render(&live, Now(1));
+    // All of a route's series are there from its first request on, so that a first failure is an
+    // increase.
+    check(&used, r#"tidegate_requests_total{result="ok",route="fast"} 1"#);
+    check(&used, r#"tidegate_requests_total{result="failed",route="fast"} 0"#);
 }
 
 #[test]
