@@ -76,7 +76,7 @@ export const KEYS = {
 
   async "with a wrong key is refused and told so"(openAnother) {
     // One of them says it in words of its own.
-    const refused = /this key is not known here|requires authorization \(HTTP 401\)/;
+    const refused = /the key that was sent is not known here|requires authorization \(HTTP 401\)/;
     await assert.rejects(openAnother({ key: "tg-wrong" }), refused);
   },
 };

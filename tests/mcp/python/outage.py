@@ -78,6 +78,6 @@ async def with_a_wrong_key_is_refused_and_told_so(opened):
             await client.tools()
     except Exception as refusal:
         told = "".join(traceback.format_exception(refusal))
-        assert "this key is not known here" in told, told
+        assert "the key that was sent is not known here" in told, told
     else:
         raise AssertionError("not refused")
