@@ -141,9 +141,15 @@ pub(crate) async fn relay(client: &Rc<Client>, what: Relayed, asked: Asked<'_>) 
         Ok(way) => answer(client, what, &asked, way).await,
         Err((code, message)) => match unreached(client, what, &asked) {
             Some(group) => never_reached(client, what, &group).await,
-            None => Err(error_object(code, &message, None)),
+            None => Err(error_object(code, &message, not_found(code, asked.params).as_deref())),
         },
     }
+}
+
+/// The data of an error about a resource that nobody has: its uri.
+fn not_found(code: i64, params: Option<&RawValue>) -> Option<String> {
+    let params = Params::parse(params).ok().filter(|_| code == RESOURCE_NOT_FOUND)?;
+    Some(serde_json::json!({ "uri": params.text("uri")? }).to_string())
 }
 
 /// The server that a request is about by the prefix of its name, if nobody knows what it offers.
@@ -366,13 +372,24 @@ fn prompt(client: &Client, params: &mut Params<'_>) -> Result<usize, Refused> {
 
 fn resource(client: &Client, params: &Params<'_>) -> Result<usize, Refused> {
     let uri = text(params, "uri")?;
-    place_of_uri(client, &uri)
-        .ok_or_else(|| (RESOURCE_NOT_FOUND, format!("resource not found: `{}`", shown(&uri))))
+    place_of_uri(client, &uri).ok_or_else(|| {
+        let mut message = format!("resource not found: `{}`", shown(&uri));
+        let catalogue = client.catalogue();
+        let groups = (0..).map_while(|place| Some((place, client.group(place)?)));
+        for (_, group) in
+            groups.filter(|(at, _)| client.may_use(*at) && catalogue.is_unreached(*at))
+        {
+            message.push_str(&format!(
+                "; server `{}`, which may have it, was never reached",
+                group.name
+            ));
+        }
+        (RESOURCE_NOT_FOUND, message)
+    })
 }
 
 /// Who has a resource: who lists it, who has a template for it, or the only one who may have any.
-/// Of several, one that was never reached: what nobody else lists may be its own, and must not go
-/// to another.
+/// Where several may, also one that was never reached, nobody is asked at random.
 fn place_of_uri(client: &Client, uri: &str) -> Option<usize> {
     let catalogue = client.catalogue();
     let found = catalogue.server_of(uri).filter(|place| client.may_use(*place));
@@ -386,7 +403,7 @@ fn place_of_uri(client: &Client, uri: &str) -> Option<usize> {
         match *able {
             [] => None,
             [only] => Some(only),
-            _ => able.into_iter().find(|place| catalogue.is_unreached(*place)),
+            _ => None,
         }
     })
 }

@@ -119,7 +119,10 @@ fn what_belongs_to_a_server_that_was_never_reached_is_unavailable_and_not_unknow
         let prompt = client.request("prompts/get", json!({"name": "b_greet"}));
         assert_error(&prompt, "b", "backend_unavailable");
         let read = client.request("resources/read", json!({"uri": "memo://unlisted"}));
-        assert_error(&read, "b", "backend_unavailable");
+        assert_eq!(read["error"]["code"], -32002, "{read}");
+        assert_eq!(read["error"]["data"]["uri"], "memo://unlisted", "{read}");
+        let words = read["error"]["message"].to_string();
+        assert!(words.contains("server `b`, which may have it, was never reached"), "{words}");
         let unknown = client.request("tools/call", json!({"name": "a_nothing"}));
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
         if !mcp.is_empty() {
