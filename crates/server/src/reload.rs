@@ -1,6 +1,6 @@
 //! Reading the config again: what changed, what needs a restart, and how it is logged.
 //!
-//! Every kind of reload (a signal, a changed file, the admin API) goes through [`reload`], so an
+//! Every kind of reload (a signal, a changed file, the admin API) goes through `reload`, so an
 //! operator reads the same words whichever it was.
 //!
 //! Rules kept here:
