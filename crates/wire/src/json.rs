@@ -9,7 +9,7 @@
 //! - What it steps over is checked: grammar, escapes, UTF-8, numbers that fit a double, at most
 //!   [`MAX_DEPTH`] levels. It takes what `serde_json` takes into a value, apart from the depth and
 //!   from halves of surrogate pairs: JSON's grammar allows those, programs that cut UTF-16 anywhere
-//!   write them, and whoever needs the text of a string finds out ([`Text::decode_exactly`]).
+//!   write them, and whoever needs the text of a string finds out (`Text::decode_exactly`).
 //! - It never panics and its work is linear in the bytes stepped over.
 //! - A [`Fault`] says what and at which byte. After one the position means nothing.
 //!
