@@ -35,7 +35,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Extensions, HeaderValue, Method, Request, Response, Version, header};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -132,6 +132,13 @@ impl Service {
     }
 }
 
+/// Whether closing the connection calls the request off. MCP without sessions has no other way to
+/// cancel, so there a client that closes its side has gone, and is not waited for.
+fn is_cancelled_by_closing(headers: &HeaderMap) -> bool {
+    let stateless = tidegate_mcp::stateless::VERSION.as_bytes();
+    headers.get("mcp-protocol-version").is_some_and(|it| it.as_bytes() >= stateless)
+}
+
 /// Has a request answered, and the connection closed after it if its body was not read.
 fn answer(
     handler: &Handler,
@@ -142,6 +149,7 @@ fn answer(
     let has_no_answer_body = request.method() == Method::HEAD;
     let version = request.version();
     let mut guard = activity.begin(version);
+    activity.closing_cancels(is_cancelled_by_closing(request.headers()));
     request.extensions_mut().insert(Scheme(scheme));
     let refusal = h2::check(&mut request);
     let (request, reading) = RequestBody::of(request);

@@ -40,6 +40,8 @@ pub(crate) struct Activity {
     has_begun: Cell<bool>,
     /// The client has closed its side of the connection.
     is_half_closed: Cell<bool>,
+    /// Closing the connection calls off the request that is being answered.
+    closing_cancels: Cell<bool>,
     /// Who is to read on when the answer has been sent: no byte of the client will wake it.
     reader: RefCell<Option<Waker>>,
     evicted: Notify,
@@ -65,6 +67,7 @@ impl Activity {
             is_http11: Cell::new(false),
             has_begun: Cell::new(false),
             is_half_closed: Cell::new(false),
+            closing_cancels: Cell::new(false),
             reader: RefCell::new(None),
             evicted: Notify::new(),
             untaken: RefCell::default(),
@@ -88,6 +91,16 @@ impl Activity {
     /// Whether a request is being answered.
     pub(super) fn is_answering(&self) -> bool {
         self.answering.get() > 0
+    }
+
+    /// Says whether closing the connection calls off the request that is being answered.
+    pub(super) fn closing_cancels(&self, cancels: bool) {
+        self.closing_cancels.set(cancels);
+    }
+
+    /// Whether a client that has closed its side may still wait for an answer.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.is_answering() && !self.closing_cancels.get()
     }
 
     /// Whether interim responses may be sent: to a client of HTTP/1.1, before the answer begins.

@@ -127,7 +127,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> ClientIo<T> {
     /// A client that has sent its request and closed its side gets its answer; its end is told
     /// only when that has been sent, or when the client turns out to have gone.
     fn poll_half_closed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.activity.is_answering() {
+        if !self.activity.awaits_answer() {
             return Poll::Ready(Ok(()));
         }
         self.activity.half_closed(cx.waker());
@@ -332,6 +332,22 @@ mod tests {
         drop(client);
         let gone = tokio::time::timeout(Duration::from_secs(20), ours.read(&mut buffer)).await;
         assert!(gone.expect("within some seconds").is_err(), "nobody is there any more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_cancels_by_closing_is_not_waited_for() {
+        let (mut client, ours) = duplex(256);
+        let activity = Activity::new();
+        let mut ours = ClientIo::new(ours, Rc::clone(&activity));
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("there is room");
+        let mut buffer = [0; 64];
+        assert_eq!(ours.read(&mut buffer).await.expect("the request"), 18);
+        let _guard = activity.begin(Version::HTTP_11);
+        activity.closing_cancels(true);
+        drop(client);
+        let began = Instant::now();
+        assert_eq!(ours.read(&mut buffer).await.expect("the end"), 0);
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
