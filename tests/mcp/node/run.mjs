@@ -10,7 +10,7 @@ import { SESSIONS_ONLY, STEPS } from "./steps.mjs";
 
 const LIMIT = { timeout: 2 * LIMIT_MS };
 
-before(() => remote.start(), LIMIT);
+before(async () => { await remote.start(); await remote.noticed(); }, LIMIT);
 after(() => remote.kill(), LIMIT);
 
 for (const [name, openAnother] of Object.entries(CLIENTS)) {

@@ -61,6 +61,16 @@ export const remote = {
     }));
   },
 
+  // The gateway has probed it before it listened: waits until it has been noticed.
+  async noticed() {
+    const headers = { authorization: `Bearer ${KEY}` };
+    await until(async () => {
+      const answer = await fetch(`${process.env.TIDEGATE_URL}/v1/health`, { headers });
+      const { healthy, state } = (await answer.json()).backends["mcp:everything-http"];
+      return healthy && state === "closed";
+    });
+  },
+
   async kill() {
     if (this.process === undefined) return;
     const ended = new Promise((done) => this.process.on("exit", done));

@@ -53,6 +53,7 @@ async def shown(total, name, opened):
 async def main():
     total = Sum()
     with REMOTE:
+        REMOTE.noticed()
         for name, opened in CLIENTS.items():
             await total.claim(f"{name} opens and closes its session", shown(total, name, opened))
     word = "FAILED" if total.failed else "ok"

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -63,6 +64,20 @@ class Remote:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def noticed(self):
+        """Waits until the gateway, which probed it before it listened, has noticed it."""
+        request = urllib.request.Request(
+            f"{os.environ['TIDEGATE_URL']}/v1/health", headers={"authorization": f"Bearer {KEY}"}
+        )
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            with urllib.request.urlopen(request) as answer:
+                health = json.load(answer)["backends"]["mcp:everything-http"]
+            if health["healthy"] and health["state"] == "closed":
+                return
+            time.sleep(0.05)
+        raise TimeoutError(f"the gateway does not notice server-everything: {health}")
 
     def __enter__(self):
         self.start()

@@ -7,8 +7,8 @@
 //! Rules kept here:
 //! - Label values are names of the config and nothing else (I15, S53). A name the table does not
 //!   know, for example of a config that has just been replaced, is counted as [`OTHER`].
-//! - The series of a route or target are made at its first request, all of them at once and at zero:
-//!   a config of a thousand routes takes little memory, and a failure after the first request is an
+//! - The series of a route or target are made at its first request, all at once and at zero: a
+//!   config of a thousand routes takes little memory, and a failure after the first request is an
 //!   increase. They go when a reload drops their route or target (`prune.rs`).
 
 use std::collections::BTreeMap;
