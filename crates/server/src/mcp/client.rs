@@ -74,7 +74,7 @@ pub(crate) struct Client {
     idle: Notify,
     questions: RefCell<BTreeMap<u64, Question>>,
     next_question: Cell<u64>,
-    used_at: Cell<Now>,
+    last_use: Cell<(Now, u64)>,
     is_over: Cell<bool>,
     /// A server has joined, or will not.
     turned: Notify,
@@ -152,7 +152,7 @@ impl Client {
             idle: Notify::new(),
             questions: RefCell::default(),
             next_question: Cell::new(1),
-            used_at: Cell::new(now),
+            last_use: Cell::new(ground.next_use()),
             is_over: Cell::new(false),
             turned: Notify::new(),
             telling: RefCell::default(),
@@ -171,14 +171,19 @@ impl Client {
 
     /// A request came in.
     pub(crate) fn used(&self) {
-        self.used_at.set(self.ground.now());
+        self.last_use.set(self.ground.next_use());
     }
 
     /// Since when nothing has happened; `None` while something is under way or the client listens.
     pub(crate) fn idle_since(&self) -> Option<Now> {
+        self.idle_order().map(|(since, _)| since)
+    }
+
+    /// What orders idle sessions, the one that has been idle for longest first.
+    pub(crate) fn idle_order(&self) -> Option<(Now, u64)> {
         let is_heard = self.streams.standing().has_reader();
         let is_quiet = self.is_idle() && self.parked.is_empty() && !is_heard;
-        is_quiet.then(|| self.used_at.get())
+        is_quiet.then(|| self.last_use.get())
     }
 
     fn is_idle(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What everything on the MCP thread stands on: the gateway, connections, children, the hub.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub(crate) struct Ground {
     /// Events that are held for callers.
     pub(crate) retained: Retained,
     hub: RefCell<Weak<Hub>>,
+    /// How many requests of clients there have been.
+    uses: Cell<u64>,
 }
 
 impl Ground {
@@ -37,7 +39,8 @@ impl Ground {
         children: Children,
     ) -> Rc<Self> {
         let (fakes, retained, hub) = (Fakes::default(), Retained::default(), RefCell::default());
-        Rc::new(Self { worker, environment, children, fakes, retained, hub })
+        let uses = Cell::default();
+        Rc::new(Self { worker, environment, children, fakes, retained, hub, uses })
     }
 
     /// The hub tells where it is, once.
@@ -66,6 +69,13 @@ impl Ground {
 
     pub(crate) fn now(&self) -> Now {
         self.worker.gateway.now()
+    }
+
+    /// The moment of a client's request, and its number among all of them: the clock alone does
+    /// not tell which of two requests within a millisecond was later.
+    pub(crate) fn next_use(&self) -> (Now, u64) {
+        self.uses.set(self.uses.get() + 1);
+        (self.now(), self.uses.get())
     }
 
     /// Talks to the core, and renders the transitions it tells of.

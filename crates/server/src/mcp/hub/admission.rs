@@ -112,8 +112,8 @@ impl Hub {
     /// Ends the session of a caller's that has been idle for longest, among those that fit.
     pub(super) fn end_oldest_idle(&self, caller: &Caller, fits: impl Fn(&Client) -> bool) -> bool {
         let own = self.clients().into_iter().filter(|it| it.caller().name == caller.name);
-        let idle = own.filter(|it| fits(it)).filter_map(|it| Some((it.idle_since()?, it)));
-        match idle.min_by_key(|(since, _)| *since) {
+        let idle = own.filter(|it| fits(it)).filter_map(|it| Some((it.idle_order()?, it)));
+        match idle.min_by_key(|(order, _)| *order) {
             Some((_, client)) => {
                 self.end(&client);
                 true
