@@ -1,7 +1,8 @@
-//! Whether every choice of a chat or completion has its finish reason.
+//! Whether every choice of a chat, completion or Gemini answer has its finish reason.
 //!
-//! Some servers end a stream without `[DONE]`. If each choice that was seen has told why it ended,
-//! nothing of the answer is missing.
+//! Some servers end a chat without `[DONE]`, and Gemini has no event of that kind. If each choice
+//! that was seen has told why it ended, nothing of the answer is missing. Nor is anything missing
+//! of an answer that Gemini refuses for its prompt: it has no candidates at all.
 //!
 //! Left to others: what else an event says ([`crate::dialect`]).
 
@@ -14,6 +15,8 @@ pub(crate) struct Choices {
     finished: u128,
     /// One has a number that is not kept.
     has_others: bool,
+    /// Gemini refused the prompt.
+    is_blocked: bool,
 }
 
 impl Choices {
@@ -26,8 +29,11 @@ impl Choices {
         if scanner.peek() == Some(b'{') {
             let mut walk = scanner.enter(b'{')?;
             while let Some(key) = scanner.next_key(&mut walk)? {
-                if key.is("choices") && scanner.peek() == Some(b'[') {
+                let is_list = scanner.peek() == Some(b'[');
+                if is_list && (key.is("choices") || key.is("candidates")) {
                     self.list(&mut scanner)?;
+                } else if key.is("promptFeedback") && scanner.peek() == Some(b'{') {
+                    self.feedback(&mut scanner)?;
                 } else {
                     scanner.skip_value()?;
                 }
@@ -40,7 +46,17 @@ impl Choices {
 
     /// Whether there are choices, and all have ended.
     pub(crate) fn are_finished(&self) -> bool {
-        self.seen != 0 && self.seen == self.finished && !self.has_others
+        let is_whole = self.seen != 0 || self.is_blocked;
+        is_whole && self.seen == self.finished && !self.has_others
+    }
+
+    fn feedback(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+        let mut walk = scanner.enter(b'{')?;
+        while let Some(key) = scanner.next_key(&mut walk)? {
+            self.is_blocked |= key.is("blockReason") && !is_blank(scanner.rest());
+            scanner.skip_value()?;
+        }
+        Ok(())
     }
 
     fn list(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
@@ -63,7 +79,8 @@ impl Choices {
                 index = scanner.number()?.parse().ok();
                 continue;
             }
-            is_finished |= key.is("finish_reason") && !is_blank(scanner.rest());
+            let is_reason = key.is("finish_reason") || key.is("finishReason");
+            is_finished |= is_reason && !is_blank(scanner.rest());
             scanner.skip_value()?;
         }
         match index.and_then(|index| 1_u128.checked_shl(index)) {

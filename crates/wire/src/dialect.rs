@@ -10,7 +10,8 @@
 //!   end of a block or a `finish_reason` alone.
 //! - Content: a delta of text, arguments, thinking, reasoning or refusal that is not empty. Any
 //!   text, list or object in a delta but its role or type counts, so a vendor's new one does too.
-//! - Terminator: `[DONE]`, `message_stop`, `response.completed`, `response.incomplete`.
+//! - Terminator: `[DONE]`, `message_stop`, `response.completed`, `response.incomplete`. Gemini has
+//!   none: its chunks carry a `finishReason`, some versions in every chunk, and the stream ends.
 //! - Error: ends the stream and is itself what the client may see; `response.failed` is one.
 //! - Comments, pings and blank frames feed no timer.
 //!
@@ -23,6 +24,7 @@ use memchr::memmem::Finder;
 
 use crate::body::is_error;
 use crate::frame::Frame;
+use crate::gemini::GeminiCall;
 use crate::json::{Fault, Scanner, is_blank};
 use crate::operation::Operation;
 
@@ -41,8 +43,10 @@ pub enum Dialect {
     AnthropicJson,
     /// Any other JSON, such as embeddings: OpenAI's errors, no streams with a known end.
     Json,
-    /// Google's, by path: its errors only, since its requests are not understood.
+    /// Gemini's `generateContent` and `streamGenerateContent`.
     Gemini,
+    /// Any other path of Gemini's API, such as `countTokens`: Google's errors, no streams.
+    GeminiJson,
 }
 
 /// What an event means for the stream.
@@ -65,6 +69,7 @@ pub enum EventClass {
 }
 
 static DELTA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"delta\""));
+static PARTS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"parts\""));
 static TEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"text\""));
 
 impl Dialect {
@@ -77,15 +82,19 @@ impl Dialect {
             "/v1/responses" => Self::OpenAiResponses,
             "/v1/messages" => Self::AnthropicMessages,
             _ if path.starts_with("/v1/messages/") => Self::AnthropicJson,
-            _ if Operation::of_path(path) == Some(Operation::Gemini) => Self::Gemini,
+            _ if Operation::of_path(path) == Some(Operation::Gemini) => {
+                let generates = GeminiCall::of_path(path).is_some_and(|it| it.method.generates());
+                if generates { Self::Gemini } else { Self::GeminiJson }
+            }
             _ => Self::Json,
         }
     }
 
-    /// Whether a stream is only whole when its terminator was seen.
+    /// Whether a stream is only whole when its terminator was seen, or, of Gemini's, which has no
+    /// event of that kind, the reason why every candidate ended.
     #[must_use]
     pub const fn has_terminator(self) -> bool {
-        !matches!(self, Self::Json | Self::AnthropicJson | Self::Gemini)
+        !matches!(self, Self::Json | Self::AnthropicJson | Self::GeminiJson)
     }
 
     /// Whether every answer that does not stream is a JSON object.
@@ -110,7 +119,8 @@ impl Dialect {
             Self::OpenAiCompletions => chat(name, &data, &TEXT),
             Self::OpenAiResponses => responses(name, &data),
             Self::AnthropicMessages => messages(name, &data),
-            Self::AnthropicJson | Self::Json | Self::Gemini => plain(name, &data),
+            Self::Gemini => gemini(name, &data),
+            Self::AnthropicJson | Self::Json | Self::GeminiJson => plain(name, &data),
         }
     }
 }
@@ -170,6 +180,35 @@ fn responses(name: &[u8], data: &[u8]) -> EventClass {
         _ if is_error(data) => EventClass::Error,
         _ => EventClass::Other,
     }
+}
+
+/// Gemini: chunks without a name. A chunk without anything in its parts announces, or tells only
+/// why the answer ended.
+fn gemini(name: &[u8], data: &[u8]) -> EventClass {
+    if name == b"error" || is_error(data) {
+        EventClass::Error
+    } else if values(data, &PARTS).any(|parts| any_part_carries(parts).unwrap_or(false)) {
+        EventClass::Content
+    } else {
+        EventClass::Lifecycle
+    }
+}
+
+/// Whether a list of parts has one that brings something. A part that breaks off is judged by what
+/// is there.
+fn any_part_carries(parts: &[u8]) -> Result<bool, Fault> {
+    let mut scanner = Scanner::of_answer(parts);
+    if scanner.peek() != Some(b'[') {
+        return Ok(false);
+    }
+    let mut walk = scanner.enter(b'[')?;
+    while scanner.next_element(&mut walk)? {
+        if carries(scanner.rest()) {
+            return Ok(true);
+        }
+        scanner.skip_value()?;
+    }
+    Ok(false)
 }
 
 fn plain(name: &[u8], data: &[u8]) -> EventClass {

@@ -226,7 +226,7 @@ impl<'a> OwnError<'a> {
     pub fn body(&self, dialect: Dialect) -> Bytes {
         match dialect {
             Dialect::AnthropicMessages | Dialect::AnthropicJson => json(&self.anthropic()),
-            Dialect::Gemini => json(&self.google()),
+            Dialect::Gemini | Dialect::GeminiJson => json(&self.google()),
             Dialect::OpenAiChat
             | Dialect::OpenAiCompletions
             | Dialect::OpenAiResponses
@@ -247,7 +247,7 @@ impl<'a> OwnError<'a> {
             Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::Json => {
                 ("", json(&self.openai()))
             }
-            Dialect::Gemini => ("", json(&self.google())),
+            Dialect::Gemini | Dialect::GeminiJson => ("", json(&self.google())),
         };
         [name.as_bytes(), b"data: ", &data, b"\n\n"].concat().into()
     }

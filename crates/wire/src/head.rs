@@ -20,6 +20,8 @@
 //!
 //! Left to others: which route a name means (the config), what a missing model means (the same).
 
+pub(crate) mod gemini;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -66,6 +68,11 @@ pub enum BodyShape {
         /// How long the boundary is.
         boundary_len: usize,
     },
+    /// The path names the model, not the body.
+    NamedByPath {
+        /// Whether the body repeats the name, which then has to be changed there too.
+        repeats_model: bool,
+    },
 }
 
 /// The model as the body names it.
@@ -73,7 +80,7 @@ pub enum BodyShape {
 pub struct ModelField<'a> {
     /// Its name, escapes resolved; empty where the body says `null`, which is like saying nothing.
     pub name: Cow<'a, str>,
-    /// Where its value stands in the body; of JSON, quotes included.
+    /// Where its value stands in the body; of JSON, quotes included. Empty if the path names it.
     pub span: Range<usize>,
 }
 

@@ -5,7 +5,7 @@
 //!
 //! A tour, in the order a request meets it:
 //! - [`operation::Operation`]: what the client asks for, and [`dialect::Dialect`]: what it speaks,
-//!   both by the path.
+//!   both by the path; [`gemini`]: the paths that also name the model.
 //! - [`head::RequestHead`]: what must be known of the body to choose a target, read from JSON or
 //!   from a [`form`].
 //! - [`splice::Spliced`]: the same body with the target's own model name.
@@ -31,6 +31,7 @@ mod error_fields;
 pub mod events;
 pub mod form;
 pub mod frame;
+pub mod gemini;
 pub mod head;
 pub mod json;
 pub mod mask;

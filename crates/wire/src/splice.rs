@@ -5,12 +5,12 @@
 //! name goes between them.
 //!
 //! Rules: nothing but the name changes; a body without `model` gets it as its first key, a form as
-//! its first part; a name is escaped once, when its target is made ([`EncodedName`]), so that the
+//! its first part; Gemini's bodies change only where they repeat the name of the path; a name is escaped once, when its target is made ([`EncodedName`]), so that the
 //! hot path allocates nothing.
 
 use bytes::Bytes;
 
-use crate::head::{BodyShape, RequestHead};
+use crate::head::{BodyShape, RequestHead, gemini::repeated_names};
 
 /// A model name as it stands in bodies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct EncodedName {
     json: Bytes,
     /// The value of a form's field.
     plain: Bytes,
+    /// A JSON string in Gemini's form of a name, `models/{name}`.
+    resource: Bytes,
 }
 
 impl EncodedName {
@@ -26,7 +28,14 @@ impl EncodedName {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let json = serde_json::Value::from(name).to_string().into();
-        Self { json, plain: Bytes::copy_from_slice(name.as_bytes()) }
+        let resource = serde_json::Value::from(format!("models/{name}")).to_string().into();
+        Self { json, plain: Bytes::copy_from_slice(name.as_bytes()), resource }
+    }
+
+    /// The name itself, as a path or a form has it.
+    #[must_use]
+    pub fn plain(&self) -> &[u8] {
+        &self.plain
     }
 }
 
@@ -45,12 +54,29 @@ impl Spliced {
         let name = match head.shape {
             BodyShape::Json { .. } => &name.json,
             BodyShape::Form { .. } => &name.plain,
+            BodyShape::NamedByPath { repeats_model } => {
+                let first = if repeats_model { Self::renamed(body, name) } else { body.clone() };
+                return Self { pieces: [first, Bytes::new(), Bytes::new()] };
+            }
         };
         if body[model.span.clone()] == *name {
             return Self { pieces: [body.clone(), Bytes::new(), Bytes::new()] };
         }
         let before = body.slice(..model.span.start);
         Self { pieces: [before, name.clone(), body.slice(model.span.end..)] }
+    }
+
+    /// A body of Gemini's API that repeats the model's name, with `name` in every such place.
+    fn renamed(body: &Bytes, name: &EncodedName) -> Bytes {
+        let mut out = Vec::with_capacity(body.len() + name.resource.len());
+        let mut from = 0;
+        for span in repeated_names(body) {
+            out.extend_from_slice(&body[from..span.start]);
+            out.extend_from_slice(&name.resource);
+            from = span.end;
+        }
+        out.extend_from_slice(&body[from..]);
+        out.into()
     }
 
     fn inserted(body: &Bytes, shape: BodyShape, name: &EncodedName) -> Self {
@@ -64,6 +90,7 @@ impl Spliced {
                 let head = b"\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n";
                 (0, [boundary, head, &name.plain, b"\r\n"].concat())
             }
+            BodyShape::NamedByPath { .. } => (0, Vec::new()),
         };
         Self { pieces: [body.slice(..at), field.into(), body.slice(at..)] }
     }
@@ -121,5 +148,23 @@ mod tests {
         assert_eq!(spliced.pieces[2].as_ptr(), body[15..].as_ptr());
         let same = Spliced::new(&body, &head, &EncodedName::new("fast"));
         assert_eq!((same.pieces[0].as_ptr(), same.pieces[0].len()), (body.as_ptr(), body.len()));
+    }
+
+    #[test]
+    fn a_gemini_body_changes_only_where_it_repeats_the_name() {
+        use crate::gemini::{GeminiCall, GeminiMethod};
+        let call = GeminiCall { model: "fast", method: GeminiMethod::BatchEmbedContents };
+        let spliced = |text: &str| {
+            let body = Bytes::from(text.to_owned());
+            let head = RequestHead::read_gemini(&body, &call).expect("a readable body");
+            let pieces = Spliced::new(&body, &head, &EncodedName::new("embed-1")).pieces;
+            String::from_utf8(pieces.concat()).expect("text")
+        };
+        let plain = r#"{ "contents":[{"parts":[{"text":"model"}]}], "x":1.50}"#;
+        assert_eq!(spliced(plain), plain);
+        assert_eq!(
+            spliced(r#"{"requests":[{"model":"models/fast", "content":{}},{"model":"fast"}]}"#),
+            r#"{"requests":[{"model":"models/embed-1", "content":{}},{"model":"models/embed-1"}]}"#,
+        );
     }
 }

@@ -1,11 +1,12 @@
 //! How many tokens an answer used, as the provider counted them.
 //!
-//! Metrics want it of every answer, and answers are large, so the object under `usage` is found by
-//! a search for its key, from the end of a body, and only it is read.
+//! Metrics want it of every answer, and answers are large, so the object under `usage`, or Gemini's
+//! `usageMetadata`, is found by a search for its key, from the end of a body, and only it is read.
 //!
 //! Rules:
 //! - `input` counts every input token, cached ones too; `cached` those read from a cache. Anthropic
-//!   counts cached ones apart, so they are added.
+//!   counts cached ones apart, so they are added. Gemini counts the results of its own tools and
+//!   its thoughts apart, so they are added to the input and to the output.
 //! - Counts of a stream only grow, so of several the largest holds.
 //! - Inside a string the quotes of the key would be escaped: the model cannot forge a count.
 //!   What cannot be read counts nothing.
@@ -20,7 +21,7 @@ use crate::json::{Fault, Scanner};
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(KEY));
 static USAGE_REV: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(KEY));
-const KEY: &[u8] = b"\"usage\"";
+const KEY: &[u8] = b"\"usage";
 
 /// How far from its end a body in pieces is searched across the pieces: usage comes last but for
 /// the caller's own metadata, which may have 16 KiB.
@@ -77,7 +78,9 @@ impl Usage {
 
 /// Reads the object that follows the key at `at`.
 fn read_at(text: &[u8], at: usize) -> Option<Usage> {
-    let value = text[at + KEY.len()..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let rest = &text[at + KEY.len()..];
+    let rest = rest.strip_prefix(b"Metadata").unwrap_or(rest).strip_prefix(b"\"")?;
+    let value = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     if value.first() != Some(&b'{') {
         return None;
     }
@@ -85,7 +88,8 @@ fn read_at(text: &[u8], at: usize) -> Option<Usage> {
     counts.read(&mut Scanner::new(value)).ok()?;
     let cached = counts.cached.max(counts.cached_apart);
     let input = counts.input.saturating_add(counts.cached_apart).saturating_add(counts.written);
-    Some(Usage { input, output: counts.output, cached })
+    let input = input.saturating_add(counts.tool_results);
+    Some(Usage { input, output: counts.output.saturating_add(counts.thoughts), cached })
 }
 
 #[derive(Default)]
@@ -98,6 +102,10 @@ struct Counts {
     cached_apart: u64,
     /// Tokens written to a cache, not part of the input count either.
     written: u64,
+    /// Input tokens of the provider's own tools, not part of the input count.
+    tool_results: u64,
+    /// Tokens of thinking that are not part of the output count.
+    thoughts: u64,
 }
 
 impl Counts {
@@ -105,9 +113,13 @@ impl Counts {
         let mut walk = scanner.enter(b'{')?;
         while let Some(key) = scanner.next_key(&mut walk)? {
             let slot = match &*key.decode() {
-                "prompt_tokens" | "input_tokens" => &mut self.input,
-                "completion_tokens" | "output_tokens" => &mut self.output,
-                "cached_tokens" | "prompt_cache_hit_tokens" => &mut self.cached,
+                "prompt_tokens" | "input_tokens" | "promptTokenCount" => &mut self.input,
+                "completion_tokens" | "output_tokens" | "candidatesTokenCount" => &mut self.output,
+                "cached_tokens" | "prompt_cache_hit_tokens" | "cachedContentTokenCount" => {
+                    &mut self.cached
+                }
+                "toolUsePromptTokenCount" => &mut self.tool_results,
+                "thoughtsTokenCount" => &mut self.thoughts,
                 "cache_read_input_tokens" => &mut self.cached_apart,
                 "cache_creation_input_tokens" => &mut self.written,
                 "prompt_tokens_details" | "input_tokens_details"
@@ -164,6 +176,14 @@ mod tests {
         );
         check(r#"{"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":5}}"#, 9, 0, 5);
         check(r#"{"usage":{"prompt_tokens":8,"total_tokens":8}}"#, 8, 0, 0);
+        check(
+            r#"{"candidates":[],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,
+                "thoughtsTokenCount":20,"cachedContentTokenCount":4,"toolUsePromptTokenCount":2,
+                "totalTokenCount":34,"promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}}"#,
+            11,
+            23,
+            4,
+        );
     }
 
     #[test]

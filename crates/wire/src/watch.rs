@@ -10,7 +10,7 @@
 //!   is so long that it passes in parts.
 //! - A stream of a dialect without terminator is whole when it ends. So is one of chat or
 //!   completions where every choice has its finish reason: only the formal `[DONE]` is missing
-//!   then, and [`Watch::closing`] has it.
+//!   then, and [`Watch::closing`] has it. One of Gemini's is whole in no other way.
 //!
 //! Left to others: timers, holding and releasing (the server); which outcome an end is.
 
@@ -124,7 +124,9 @@ impl Watch {
     /// What a whole stream that ends here lacks of its form.
     #[must_use]
     pub fn closing(&self) -> &'static [u8] {
-        let lacks_done = self.end.is_none() && self.choices.are_finished();
+        let ends_with_done =
+            matches!(self.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
+        let lacks_done = ends_with_done && self.end.is_none() && self.choices.are_finished();
         match (self.is_open, lacks_done) {
             (false, false) => b"",
             (true, false) => b"\n\n",
@@ -195,7 +197,9 @@ impl Watch {
     /// Whether an event's data is JSON, or the mark that ends a chat.
     fn is_sound(&mut self, data: &[u8]) -> bool {
         let mut json = || match self.dialect {
-            Dialect::OpenAiChat | Dialect::OpenAiCompletions => self.choices.read(data),
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::Gemini => {
+                self.choices.read(data)
+            }
             _ => {
                 let mut scanner = Scanner::of_answer(data);
                 scanner.skip_value().and_then(|()| scanner.end())
@@ -302,6 +306,25 @@ mod tests {
         let done = [(STOP, Extent::Whole), ("data: [DONE]", Extent::Cut)];
         let (watch, _) = after(Dialect::OpenAiChat, &done);
         assert_eq!((watch.may_end(), watch.closing()), (true, &b"\n\n"[..]));
+    }
+
+    #[test]
+    fn a_stream_of_gemini_is_whole_when_its_candidates_have_ended() {
+        let text = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]}\n\n";
+        let stop = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n";
+        let (watch, classes) = after(Dialect::Gemini, &[(text, Extent::Whole)]);
+        assert_eq!(classes, [EventClass::Content]);
+        assert!(!watch.may_end(), "no candidate has said why it ended");
+        let frames = [(text, Extent::Whole), (stop, Extent::Whole)];
+        let (watch, classes) = after(Dialect::Gemini, &frames);
+        assert_eq!(classes, [EventClass::Content, EventClass::Lifecycle]);
+        assert_eq!((watch.may_end(), watch.closing()), (true, &b""[..]));
+        assert_eq!(watch.end(), None, "older models give a reason in every chunk");
+        let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n";
+        let (watch, _) = after(Dialect::Gemini, &[(blocked, Extent::Whole)]);
+        assert!(watch.may_end(), "a refused prompt has no candidates");
+        let (_, classes) = after(Dialect::Gemini, &[("data: {\"cand\n\n", Extent::Whole)]);
+        assert_eq!(classes, [EventClass::Malformed]);
     }
 
     #[test]

@@ -31,6 +31,10 @@ fn paths_have_their_dialect() {
         ("/v1/messages/count_tokens", Dialect::AnthropicJson),
         ("/v1/embeddings", Dialect::Json),
         ("/v1/messagesx", Dialect::Json),
+        ("/v1beta/models/flash:generateContent", Dialect::Gemini),
+        ("/v1beta/models/flash:streamGenerateContent", Dialect::Gemini),
+        ("/v1beta/models/flash:countTokens", Dialect::GeminiJson),
+        ("/v1beta/files", Dialect::GeminiJson),
     ];
     for (path, dialect) in rows {
         assert_eq!(Dialect::of_path(path), dialect, "{path}");
@@ -213,4 +217,31 @@ fn the_beginning_of_a_long_event_tells_its_class() {
     assert_eq!(start(Dialect::OpenAiResponses, completed), Terminator);
     let delta = r#"data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a"#;
     assert_eq!(start(Dialect::AnthropicMessages, delta), Content);
+}
+
+#[test]
+fn chunks_of_gemini_have_their_class() {
+    let parts =
+        |parts: &str| format!(r#"data: {{"candidates":[{{"content":{{"parts":[{parts}]}}}}]}}"#);
+    let text = parts(r#"{"text":"a"}"#);
+    let thought = parts(r#"{"text":"a","thought":true}"#);
+    let call = parts(r#"{"functionCall":{"name":"f","args":{}}}"#);
+    let empty = parts(r#"{"text":""}"#);
+    let second = parts(r#"{"text":""},{"text":"b"}"#);
+    let nothing = parts("");
+    check(
+        Dialect::Gemini,
+        &[
+            (&text, Content),
+            (&thought, Content),
+            (&call, Content),
+            (&second, Content),
+            (&empty, Lifecycle),
+            (&nothing, Lifecycle),
+            (r#"data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{}}"#, Lifecycle),
+            (r#"data: {"promptFeedback":{"blockReason":"SAFETY"}}"#, Lifecycle),
+            (r#"data: {"error":{"code":503,"status":"UNAVAILABLE"}}"#, Error),
+            (": keepalive", Ping),
+        ],
+    );
 }
