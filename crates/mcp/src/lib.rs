@@ -15,8 +15,7 @@
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
 //! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay; [`tour`]:
 //!   the same call at one of several equivalent servers after another.
-//! - [`search`]: which of thousands of tools fits a request; [`schema`]: whether arguments surely
-//!   break a tool's schema.
+//! - [`schema`]: whether arguments surely break a tool's schema.
 //! - [`keepalive`], [`supervisor`]: idle connections; child processes that crash.
 
 pub mod call;
@@ -33,7 +32,6 @@ pub mod names;
 pub mod raw;
 pub mod replay;
 pub mod schema;
-pub mod search;
 pub mod session;
 pub mod shares;
 pub mod stateless;

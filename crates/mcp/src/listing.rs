@@ -22,7 +22,6 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-pub(crate) use self::hidden::is_hidden;
 pub use self::{
     fingerprint::fingerprint,
     gather::{Ask, Gather, ITEMS_MAX, LISTING_MAX, PAGES_MAX, Shortfall},

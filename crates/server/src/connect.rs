@@ -31,8 +31,8 @@ use tidegate_mcp::{
     catalogue::Catalogue,
     cause::Cause,
     listing::{Kind, Listing},
-    search::Document,
 };
+use tidegate_search::{Document, Listed};
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::{
@@ -221,7 +221,8 @@ pub fn tools(
     let document = |tool: &tidegate_mcp::catalogue::Offered| {
         let server = seen.get(tool.server)?.name;
         let words = listings.get(tool.server)?.as_ref()?.info.instructions.clone();
-        Some(Document::of(tool, server, &words.unwrap_or_default()))
+        let listed = Listed { id: &tool.name, name: &tool.own, definition: &tool.raw };
+        Some(Document::of(&listed, server, &words.unwrap_or_default()))
     };
     let tools = catalogue.tools().iter().filter_map(document).collect();
     Ok((tools, visits.into_iter().map(|(_, visit)| visit).collect()))

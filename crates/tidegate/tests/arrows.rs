@@ -16,13 +16,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tidegate-config", &["tidegate-core"]),
     ("tidegate-wire", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core"]),
-    ("tidegate-sim", &["tidegate-core", "tidegate-config", "tidegate-mcp"]),
-    ("tidegate-server", &["tidegate-core", "tidegate-config", "tidegate-wire", "tidegate-mcp"]),
+    ("tidegate-search", &[]),
+    ("tidegate-sim", &["tidegate-core", "tidegate-config", "tidegate-mcp", "tidegate-search"]),
+    (
+        "tidegate-server",
+        &["tidegate-core", "tidegate-config", "tidegate-wire", "tidegate-mcp", "tidegate-search"],
+    ),
     // What the server and the simulator stand on may be named by the binary too: it prints the
     // types of their interfaces.
     (
         "tidegate",
-        &["tidegate-server", "tidegate-sim", "tidegate-core", "tidegate-config", "tidegate-mcp"],
+        &[
+            "tidegate-server",
+            "tidegate-sim",
+            "tidegate-core",
+            "tidegate-config",
+            "tidegate-mcp",
+            "tidegate-search",
+        ],
     ),
     // Generated files are made from the types of these two.
     ("xtask", &["tidegate-config", "tidegate-sim"]),

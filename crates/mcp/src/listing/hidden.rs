@@ -7,7 +7,7 @@ pub fn has_hidden_text(text: &str) -> bool {
     !text.is_ascii() && text.chars().any(is_hidden)
 }
 
-pub(crate) const fn is_hidden(c: char) -> bool {
+const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
         | '\u{200b}'..='\u{200f}'

@@ -21,10 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_mcp::{
-    listing::fingerprint,
-    search::{Index, Vectors},
-};
+use tidegate_mcp::listing::fingerprint;
+use tidegate_search::{Index, Vectors};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 

@@ -17,8 +17,8 @@ use tidegate_mcp::{
     catalogue::{Catalogue, Offered},
     health::{self, Standing},
     raw::Fields,
-    search::{External, Hit, QUERY_MAX, Query, estimated_tokens},
 };
+use tidegate_search::{External, Hit, QUERY_MAX, Query, estimated_tokens};
 
 use super::{CALL, FIND, embed::Outside, failed};
 use crate::mcp::{client::Client, group::Group};

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use tidegate_mcp::{
     catalogue::{Catalogue, Offered},
     listing::Kind,
-    search::{Document, Index},
 };
+use tidegate_search::{Document, Index, Listed};
 use tokio::sync::OnceCell;
 
 use super::embed::{Embeddings, Filling};
@@ -60,7 +60,8 @@ impl Indexes {
                 let nobody = (Arc::from(""), Arc::from(""));
                 let read = |tool: &Offered| {
                     let (name, text) = servers.get(tool.server).unwrap_or(&nobody);
-                    Document::of(tool, name, text)
+                    let listed = Listed { id: &tool.name, name: &tool.own, definition: &tool.raw };
+                    Document::of(&listed, name, text)
                 };
                 let documents: Vec<Document> = tools.iter().map(read).collect();
                 match before {
@@ -97,8 +98,8 @@ mod tests {
     use tidegate_mcp::{
         listing::{Gather, ServerInfo},
         names::{Naming, NamingSettings, ServerNames},
-        search::Query,
     };
+    use tidegate_search::Query;
 
     use super::*;
 

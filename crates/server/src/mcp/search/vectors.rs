@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
-use tidegate_mcp::search::{Document, Vectors};
+use tidegate_search::{Document, Vectors};
 
 /// More tools than any gateway is known to stand in front of: at 1 536 numbers each, 25 MB.
 pub(super) const KEPT_MAX: usize = 16 * 1024;

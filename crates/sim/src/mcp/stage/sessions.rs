@@ -7,9 +7,9 @@ use tidegate_mcp::{
     call::Errand,
     catalogue::Offered,
     health,
-    search::{Document, Hit, Index, Query},
     session::{Arrival, News, Seat, Session, Visibility},
 };
+use tidegate_search::{Document, Hit, Index, Listed, Query};
 
 use super::{Client, Event, Stage, calls::Purpose};
 
@@ -75,7 +75,8 @@ impl Stage<'_> {
         let read = |tool: &Offered| {
             let server =
                 self.groups.get(tool.server).map(|it| Arc::clone(&it.name)).unwrap_or_default();
-            Document::of(tool, &server, "")
+            let listed = Listed { id: &tool.name, name: &tool.own, definition: &tool.raw };
+            Document::of(&listed, &server, "")
         };
         let index = Index::build(tools.iter().map(read).collect());
         let Some(client) = self.clients.get(session) else { return Vec::new() };

@@ -1,7 +1,7 @@
 //! `tidegate tools eval`: how well the search finds what labelled requests ask for.
 //!
 //! It needs no gateway: it reads two files, makes an index and asks it everything. The formats and
-//! the figures are those of [`tidegate_mcp::search::eval`].
+//! the figures are those of [`tidegate_search::eval`].
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use std::{fmt::Write as _, fs};
 
 use clap::Args;
 use serde_json::json;
-use tidegate_mcp::search::eval::{self, BadLine, Case, DEPTH, DEPTHS, Figures};
-use tidegate_mcp::search::{Answer, Index, Query};
+use tidegate_search::eval::{self, BadLine, Case, DEPTH, DEPTHS, Figures};
+use tidegate_search::{Answer, Index, Query};
 
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -67,7 +67,7 @@ fn load<T>(path: &Path, read: impl Fn(&str) -> Result<T, BadLine>) -> Result<T, 
     read(&text).map_err(|error| format!("`{shown}`, {error}"))
 }
 
-fn measure(tools: Vec<tidegate_mcp::search::Document>, cases: &[Case]) -> Report {
+fn measure(tools: Vec<tidegate_search::Document>, cases: &[Case]) -> Report {
     let count = tools.len();
     let start = now();
     let index = Index::build(tools);

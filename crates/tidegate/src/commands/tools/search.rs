@@ -20,9 +20,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::read_file;
 use tidegate_core::time::Millis;
-use tidegate_mcp::catalogue::Offered;
-use tidegate_mcp::listing::Hints;
-use tidegate_mcp::search::{Document, Index, Query};
+use tidegate_search::{Document, Index, Listed, Query};
 use tidegate_server::connect;
 use tidegate_server::guest::{Cause, GuestError};
 
@@ -172,16 +170,9 @@ fn document(tool: &RawValue, servers: &[String]) -> Document {
     let name = name_of(tool);
     let server = server_of(&name, servers).unwrap_or_default();
     let own = name.strip_prefix(server).unwrap_or(&name).trim_start_matches('_');
-    let offered = Offered {
-        name: name.as_str().into(),
-        server: 0,
-        own: own.into(),
-        raw: tool.get().into(),
-        hints: Hints::default(),
-        fingerprint: 0,
-        has_hidden_text: false,
-    };
-    Document::of(&offered, server, "")
+    let id = name.as_str().into();
+    let listed = Listed { id: &id, name: own, definition: tool.get() };
+    Document::of(&listed, server, "")
 }
 
 /// Ranks tools as a gateway would.
@@ -189,7 +180,7 @@ fn rank(documents: Vec<Document>, args: &SearchArgs, wanted: &str) -> Answer {
     let index = Index::build(documents);
     let query = Query { description: wanted, ..Query::default() };
     let found = index.search(&query, &|_| true, usize::from(args.limit));
-    let tool = |hit: &tidegate_mcp::search::Hit| {
+    let tool = |hit: &tidegate_search::Hit| {
         let document = &index.documents()[hit.doc];
         let mut tool = Map::new();
         tool.insert("name".to_owned(), (*document.id).into());

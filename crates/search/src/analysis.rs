@@ -3,7 +3,7 @@
 //! Everything that depends on other documents (how rare a word is, how long texts are) is left to
 //! the index, so that a changed tool costs the analysis of that tool and no other.
 
-use super::{
+use crate::{
     document::{Document, cut},
     grams::each_gram,
     lexicon::{Deeds, deeds, is_stop},
@@ -15,30 +15,30 @@ use super::{
 };
 
 /// Fields whose words are counted.
-pub(super) const FIELDS: usize = 3;
+pub(crate) const FIELDS: usize = 3;
 /// Bytes of a description that give pairs, runs of letters and the direction: what a tool is
 /// stands at the beginning.
 const HEAD: usize = 600;
 
 /// One document, taken apart.
 #[derive(Debug)]
-pub(super) struct Analysis {
-    pub(super) hash: u64,
+pub(crate) struct Analysis {
+    pub(crate) hash: u64,
     /// By field (name, description, parameters): terms with counts, sorted, and their sum.
-    pub(super) fields: [Vec<(Term, f32)>; FIELDS],
-    pub(super) lengths: [f32; FIELDS],
+    pub(crate) fields: [Vec<(Term, f32)>; FIELDS],
+    pub(crate) lengths: [f32; FIELDS],
     /// The words of the name, each once.
-    pub(super) name: Vec<Term>,
-    pub(super) pairs: Vec<Term>,
-    pub(super) grams: Vec<(Term, f32)>,
-    pub(super) deeds: Deeds,
-    pub(super) direction: Row,
+    pub(crate) name: Vec<Term>,
+    pub(crate) pairs: Vec<Term>,
+    pub(crate) grams: Vec<(Term, f32)>,
+    pub(crate) deeds: Deeds,
+    pub(crate) direction: Row,
     /// Words as they are written, for corrections.
-    pub(super) surfaces: Vec<Box<str>>,
+    pub(crate) surfaces: Vec<Box<str>>,
 }
 
 impl Analysis {
-    pub(super) fn new(document: &Document) -> Self {
+    pub(crate) fn new(document: &Document) -> Self {
         let server = words(&document.server);
         let name = own(words(&document.name), &server);
         let description = own(words(&document.description), &server);
@@ -74,7 +74,7 @@ impl Analysis {
 
 impl Analysis {
     /// Bytes held, about.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let fields: usize = self.fields.iter().map(Vec::len).sum();
         let words: usize = self.surfaces.iter().map(|word| word.len() + 16).sum();
         (fields + self.grams.len()) * 16 + (self.name.len() + self.pairs.len()) * 8 + words + 256
@@ -103,7 +103,7 @@ fn counts(words: &[Word]) -> Vec<(Term, f32)> {
 }
 
 /// The terms of a name, each once; a joined word stands for itself only if it has no parts.
-pub(super) fn distinct(words: &[Word]) -> Vec<Term> {
+pub(crate) fn distinct(words: &[Word]) -> Vec<Term> {
     let telling = words.iter().filter(|word| word.form != Form::Joined && !is_stop(&word.text));
     let mut terms: Vec<Term> = telling.map(|word| term(&stem(&word.text))).collect();
     terms.sort_unstable();
@@ -150,12 +150,12 @@ fn direction(model: &Model, name: &[Word], description: &[Word]) -> Row {
 }
 
 /// How much a word counts for a direction beside its rarity.
-pub(super) fn stop_weight(word: &str) -> f32 {
+pub(crate) fn stop_weight(word: &str) -> f32 {
     if is_stop(word) { 0.15 } else { 1.0 }
 }
 
 /// The rows of words: of a run as a whole if the model knows it, else of its parts.
-pub(super) fn rows<'a>(model: &Model, words: &'a [Word]) -> Vec<(u32, &'a Word)> {
+pub(crate) fn rows<'a>(model: &Model, words: &'a [Word]) -> Vec<(u32, &'a Word)> {
     let mut known_run = None;
     let mut found = Vec::with_capacity(words.len());
     for word in words {

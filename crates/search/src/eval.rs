@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{document::Document, find::Answer, index::Index};
+use crate::{document::Document, find::Answer, index::Index};
 
 /// How many hits are looked at.
 pub const DEPTH: usize = 10;
@@ -158,7 +158,7 @@ pub fn interval(hits: usize, n: usize) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{Hit, Parts};
+    use crate::{Hit, Parts};
 
     #[test]
     fn a_right_answer_counts_at_every_depth_that_holds_it() {

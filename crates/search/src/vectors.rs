@@ -3,7 +3,7 @@
 //! They come later than an index and change on their own, so they stand beside it: one row per
 //! document, in the same order. A document without a vector keeps the embedded model's word.
 
-use super::{
+use crate::{
     matrix::{Matrix, Row},
     model::normalise,
 };
@@ -45,7 +45,7 @@ impl Vectors {
 impl External<'_> {
     /// How alike the request is to each of so many documents; nothing for those without a vector,
     /// and nothing at all by a vector of another length.
-    pub(super) fn likeness(&self, documents: usize) -> Option<Vec<Option<f32>>> {
+    pub(crate) fn likeness(&self, documents: usize) -> Option<Vec<Option<f32>>> {
         let Vectors(matrix) = self.documents;
         if matrix.dimensions() != self.request.len() {
             return None;

@@ -11,33 +11,33 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::{postings::Plain, spelling::Spelling};
+use crate::{postings::Plain, spelling::Spelling};
 
 /// Dimensions of a direction.
-pub(super) const DIMENSIONS: usize = 256;
+pub(crate) const DIMENSIONS: usize = 256;
 
-const TABLE: &[u8] = include_bytes!("../../model/static-256-int8.safetensors");
-const WORDS: &str = include_str!("../../model/vocab.txt");
+const TABLE: &[u8] = include_bytes!("../model/static-256-int8.safetensors");
+const WORDS: &str = include_str!("../model/vocab.txt");
 
 /// Endings that are tried off, in this order, from words longer than [`BARE_MIN`].
 const ENDINGS: [&str; 6] = ["s", "es", "ed", "ing", "er", "ly"];
 const BARE_MIN: usize = 4;
 
 /// A direction: of length one, or all zeros for a text without known words.
-pub(super) type Direction = [f32; DIMENSIONS];
+pub(crate) type Direction = [f32; DIMENSIONS];
 
 /// The table.
-pub(super) struct Model {
+pub(crate) struct Model {
     rows: HashMap<&'static str, u32, Plain>,
     vectors: &'static [u8],
     scales: &'static [u8],
     weights: &'static [u8],
     /// Finds its words in spite of a slip.
-    pub(super) spelling: Spelling<&'static str>,
+    pub(crate) spelling: Spelling<&'static str>,
 }
 
 /// The one model there is.
-pub(super) fn model() -> &'static Model {
+pub(crate) fn model() -> &'static Model {
     static MODEL: LazyLock<Model> =
         LazyLock::new(|| Model::read().expect("the files beside the code are read by a test"));
     &MODEL
@@ -65,7 +65,7 @@ impl Model {
     }
 
     /// The row of a word or of what is left of it without an ending.
-    pub(super) fn row(&self, word: &str) -> Option<u32> {
+    pub(crate) fn row(&self, word: &str) -> Option<u32> {
         let of = |word: &str| self.rows.get(word).copied();
         of(word).or_else(|| {
             let bare = ENDINGS.iter().filter_map(|ending| word.strip_suffix(ending));
@@ -74,12 +74,12 @@ impl Model {
     }
 
     /// How much a word says: rare ones say more.
-    pub(super) fn weight(&self, row: u32) -> f32 {
+    pub(crate) fn weight(&self, row: u32) -> f32 {
         number(self.weights, row)
     }
 
     /// The direction of weighted rows.
-    pub(super) fn direction(&self, rows: impl IntoIterator<Item = (u32, f32)>) -> Direction {
+    pub(crate) fn direction(&self, rows: impl IntoIterator<Item = (u32, f32)>) -> Direction {
         let mut sum = [0.0; DIMENSIONS];
         for (row, weight) in rows {
             let factor = number(self.scales, row) * weight;
@@ -100,7 +100,7 @@ fn number(numbers: &[u8], row: u32) -> f32 {
 }
 
 /// Brings a direction to length one; nothing stays nothing.
-pub(super) fn normalise(vector: &mut [f32]) {
+pub(crate) fn normalise(vector: &mut [f32]) {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if length > f32::EPSILON && length.is_finite() {
         vector.iter_mut().for_each(|x| *x /= length);

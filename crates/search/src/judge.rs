@@ -21,14 +21,14 @@ const SPREAD: f32 = 3.0;
 
 /// The sum that a good match needs among so many tools, for a request with such a share of unknown
 /// words.
-pub(super) fn threshold(docs: usize, unknown: f32) -> f32 {
+pub(crate) fn threshold(docs: usize, unknown: f32) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a count of tools")]
     let docs = (docs as f32).max(FROM.0);
     FROM.1 + GROWTH * (docs / FROM.0).ln() + UNKNOWN * unknown
 }
 
 /// A sum on a scale from 0 to 1, with the threshold in the middle.
-pub(super) fn score(sum: f32, threshold: f32) -> f32 {
+pub(crate) fn score(sum: f32, threshold: f32) -> f32 {
     1.0 / (1.0 + ((threshold - sum) / SPREAD).exp())
 }
 

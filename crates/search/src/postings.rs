@@ -9,28 +9,41 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use crate::listing::fingerprint;
-
 /// A term of the index.
-pub(super) type Term = u64;
+pub(crate) type Term = u64;
 
 /// The term of a word.
-pub(super) fn term(word: &str) -> Term {
-    fingerprint(&[word])
+pub(crate) fn term(word: &str) -> Term {
+    hash(&[word])
+}
+
+/// A hash of some texts that is the same in every run. Where one ends and the next begins counts.
+pub(crate) fn hash(texts: &[&str]) -> u64 {
+    let mut mix = Mix::default();
+    for text in texts {
+        mix.write(text.as_bytes());
+        // No text holds this byte, so it ends one.
+        mix.write(&[0xff]);
+    }
+    // The steps of MurmurHash3 that spread what FNV leaves alike in short texts.
+    let mut hash = mix.finish();
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
 }
 
 /// The term of two words that follow each other.
-pub(super) const fn pair(first: Term, second: Term) -> Term {
+pub(crate) const fn pair(first: Term, second: Term) -> Term {
     (first.rotate_left(17) ^ second).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Hashes without a seed: maps are only asked, never walked, and their keys come from the same
 /// texts in every run.
-pub(super) type Plain = BuildHasherDefault<Mix>;
+pub(crate) type Plain = BuildHasherDefault<Mix>;
 
 /// FNV-1a for texts; for a term, which is a hash already, the term itself.
 #[derive(Default)]
-pub(super) struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
@@ -51,14 +64,14 @@ impl Hasher for Mix {
 
 /// One document in the list of a term.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Posting {
-    pub(super) doc: u32,
-    pub(super) value: f32,
+pub(crate) struct Posting {
+    pub(crate) doc: u32,
+    pub(crate) value: f32,
 }
 
 /// All lists.
 #[derive(Debug, Default)]
-pub(super) struct Postings {
+pub(crate) struct Postings {
     spans: HashMap<Term, (u32, u32), Plain>,
     lists: Vec<Posting>,
 }
@@ -66,7 +79,7 @@ pub(super) struct Postings {
 impl Postings {
     /// Sorts entries of (term, document, value) into lists. `shape` makes the final value of an
     /// entry from its document, its value and the length of its list.
-    pub(super) fn new(
+    pub(crate) fn new(
         mut entries: Vec<(Term, u32, f32)>,
         shape: impl Fn(u32, f32, usize) -> f32,
     ) -> Self {
@@ -86,29 +99,29 @@ impl Postings {
     }
 
     /// The list of a term; empty if no document has it.
-    pub(super) fn list(&self, term: Term) -> &[Posting] {
+    pub(crate) fn list(&self, term: Term) -> &[Posting] {
         let Some((start, length)) = self.spans.get(&term) else { return &[] };
         &self.lists[*start as usize..(*start + *length) as usize]
     }
 
     /// Calls for each document of each list, to change its value.
-    pub(super) fn each(&mut self, mut each: impl FnMut(u32, &mut f32)) {
+    pub(crate) fn each(&mut self, mut each: impl FnMut(u32, &mut f32)) {
         self.lists.iter_mut().for_each(|entry| each(entry.doc, &mut entry.value));
     }
 
     /// Bytes held, about.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.lists.len() * size_of::<Posting>() + self.spans.capacity() * 17
     }
 }
 
 /// Numbers of documents and entries: far below the bound, by what a catalogue may hold.
-pub(super) fn index(number: usize) -> u32 {
+pub(crate) fn index(number: usize) -> u32 {
     u32::try_from(number).expect("an index holds less than four thousand million entries")
 }
 
 /// How rare a term is: what finding it in a document says.
-pub(super) fn rarity(docs: usize, holding: usize) -> f32 {
+pub(crate) fn rarity(docs: usize, holding: usize) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate over counts")]
     let (docs, holding) = (docs as f32, holding as f32);
     (1.0 + (docs - holding + 0.5) / (holding + 0.5)).ln()
@@ -125,6 +138,13 @@ mod tests {
         let list: Vec<_> = postings.list(7).iter().map(|entry| (entry.doc, entry.value)).collect();
         assert_eq!(list, [(1, 6.0), (2, 2.0)]);
         assert!(postings.list(8).is_empty());
+    }
+
+    #[test]
+    fn where_a_text_ends_counts_in_its_hash() {
+        assert_ne!(hash(&["a", "bc"]), hash(&["ab", "c"]));
+        assert_ne!(hash(&["a"]), hash(&["a", ""]));
+        assert_eq!(hash(&["github", "search"]), hash(&["github", "search"]));
     }
 
     #[test]

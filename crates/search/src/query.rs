@@ -5,7 +5,7 @@
 //! - Words that say nothing are left out, data count little, and a word that neither the index nor
 //!   the model knows is joined by the known ones a slip or two away.
 
-use super::{
+use crate::{
     analysis::{rows, stop_weight},
     grams::each_gram,
     index::Index,
@@ -46,30 +46,30 @@ pub struct Query<'a> {
 
 /// A word of a request that counts.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
-    pub(super) text: String,
-    pub(super) term: Term,
-    pub(super) weight: f32,
+pub(crate) struct Asked {
+    pub(crate) text: String,
+    pub(crate) term: Term,
+    pub(crate) weight: f32,
     /// Its term as a word of a server's name, and what it counts there.
-    pub(super) name: (Term, f32),
+    pub(crate) name: (Term, f32),
     /// Whether it was put in place of another.
-    pub(super) is_fixed: bool,
+    pub(crate) is_fixed: bool,
 }
 
 /// A request, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Step {
-    pub(super) words: Vec<Asked>,
-    pub(super) pairs: Vec<Term>,
-    pub(super) grams: Vec<(Term, f32)>,
-    pub(super) deeds: Deeds,
-    pub(super) direction: Row,
+pub(crate) struct Step {
+    pub(crate) words: Vec<Asked>,
+    pub(crate) pairs: Vec<Term>,
+    pub(crate) grams: Vec<(Term, f32)>,
+    pub(crate) deeds: Deeds,
+    pub(crate) direction: Row,
     meant: Vec<(Word, f32)>,
 }
 
 impl Step {
     /// Takes a text apart.
-    pub(super) fn new(index: &Index, text: &str) -> Self {
+    pub(crate) fn new(index: &Index, text: &str) -> Self {
         let data = literals(text);
         let is_datum = |word: &Word| data.iter().any(|span| span.contains(&word.at));
         let mut step = Self::default();
@@ -107,7 +107,7 @@ impl Step {
     }
 
     /// The direction without some words; the whole one if nothing is left.
-    pub(super) fn direction_without(&self, is_left_out: impl Fn(Term) -> bool) -> Option<Row> {
+    pub(crate) fn direction_without(&self, is_left_out: impl Fn(Term) -> bool) -> Option<Row> {
         let left = self.meant.iter().filter(|(word, _)| !is_left_out(term(&singular(&word.text))));
         let left: Vec<_> = left.cloned().collect();
         let tells = left.iter().any(|(word, _)| !is_stop(&word.text));

@@ -6,7 +6,7 @@
 //! tools within half a second.
 
 use divan::{Bencher, black_box};
-use tidegate_mcp::search::{Document, Index, Query, eval};
+use tidegate_search::{Document, Index, Query, eval};
 
 const TOOLS: &str = include_str!("../tests/search/tools.jsonl");
 const QUERIES: &str = include_str!("../tests/search/queries.jsonl");

@@ -34,7 +34,7 @@ const ENDINGS: &[(&str, &str, usize)] = &[
 ];
 
 /// The stem of a word in lower case.
-pub(super) fn stem(word: &str) -> String {
+pub(crate) fn stem(word: &str) -> String {
     let mut stem = word.to_owned();
     if stem.len() <= 3 || !stem.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return stem;
@@ -54,7 +54,7 @@ pub(super) fn stem(word: &str) -> String {
 }
 
 /// A word in lower case without the ending of a plural: enough for names, which are not inflected.
-pub(super) fn singular(word: &str) -> String {
+pub(crate) fn singular(word: &str) -> String {
     let mut singular = word.to_owned();
     if singular.len() > 3 && singular.bytes().all(|byte| byte.is_ascii_lowercase()) {
         plural(&mut singular);

@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
+use crate::{
     analysis::{Analysis, FIELDS},
     document::Document,
     lexicon::Deeds,
@@ -32,16 +32,16 @@ const SATURATION: f32 = 1.2;
 /// All tools, ready to be searched.
 #[derive(Debug, Default)]
 pub struct Index {
-    pub(super) documents: Vec<Document>,
-    pub(super) analyses: Vec<Arc<Analysis>>,
-    pub(super) words: Postings,
-    pub(super) names: Postings,
-    pub(super) pairs: Postings,
-    pub(super) letters: Postings,
-    pub(super) servers: Servers,
-    pub(super) meaning: Matrix,
+    pub(crate) documents: Vec<Document>,
+    pub(crate) analyses: Vec<Arc<Analysis>>,
+    pub(crate) words: Postings,
+    pub(crate) names: Postings,
+    pub(crate) pairs: Postings,
+    pub(crate) letters: Postings,
+    pub(crate) servers: Servers,
+    pub(crate) meaning: Matrix,
     /// By document, side by side: a search reads all of them.
-    pub(super) deeds: Vec<Deeds>,
+    pub(crate) deeds: Vec<Deeds>,
     spelling: Spelling<Box<str>>,
 }
 
@@ -104,21 +104,21 @@ impl Index {
     }
 
     /// Whether some tool has this word.
-    pub(super) fn has_word(&self, word: &str) -> bool {
+    pub(crate) fn has_word(&self, word: &str) -> bool {
         !self.words.list(term(&stem(word))).is_empty()
     }
 
     /// Whether some tool or server writes this as one word.
-    pub(super) fn writes(&self, word: &str) -> bool {
+    pub(crate) fn writes(&self, word: &str) -> bool {
         self.has_word(word) || self.servers.has_word(word)
     }
 
     /// Whether a word is known to the index or the model: then it is no slip.
-    pub(super) fn knows(&self, word: &Word) -> bool {
+    pub(crate) fn knows(&self, word: &Word) -> bool {
         self.writes(&word.text) || model().row(&word.text).is_some()
     }
 
-    pub(super) const fn spelling(&self) -> &Spelling<Box<str>> {
+    pub(crate) const fn spelling(&self) -> &Spelling<Box<str>> {
         &self.spelling
     }
 }

@@ -176,12 +176,12 @@ const STOP: &[&str] = &[
 ];
 
 /// Whether a word says nothing about a tool.
-pub(super) fn is_stop(word: &str) -> bool {
+pub(crate) fn is_stop(word: &str) -> bool {
     STOP.binary_search(&word).is_ok()
 }
 
 /// Classes of deeds, as a set of bits.
-pub(super) type Deeds = u16;
+pub(crate) type Deeds = u16;
 
 const GET: Deeds = 1;
 const LIST: Deeds = 2;
@@ -196,14 +196,14 @@ const JUDGE: Deeds = 512;
 const TURN: Deeds = 1024;
 
 /// What a question wants.
-pub(super) const ASKED: Deeds = GET | LIST | SEARCH;
+pub(crate) const ASKED: Deeds = GET | LIST | SEARCH;
 
 /// What changes nothing.
 const READS: Deeds = GET | LIST | SEARCH | JUDGE;
 
 /// How well a tool's deeds fit those that are wanted: 1 if one is the same, -1 if one side reads
 /// and the other changes something, between if they differ otherwise, 0 if either is unknown.
-pub(super) const fn likeness(wanted: Deeds, own: Deeds) -> f32 {
+pub(crate) const fn likeness(wanted: Deeds, own: Deeds) -> f32 {
     if wanted == 0 || own == 0 {
         0.0
     } else if wanted & own != 0 {
@@ -429,7 +429,7 @@ const VERBS: &[(&str, Deeds)] = &[
 ];
 
 /// The classes of a verb; none if it is no verb that is known.
-pub(super) fn deeds(word: &str) -> Deeds {
+pub(crate) fn deeds(word: &str) -> Deeds {
     let of = |word: &str| VERBS.binary_search_by(|(verb, _)| (*verb).cmp(word)).ok();
     let bare = || word.strip_suffix('s').and_then(of);
     of(word).or_else(bare).map_or(0, |at| VERBS[at].1)

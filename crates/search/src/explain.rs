@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
+use crate::{
     find::{Hit, text},
     index::Index,
     judge::threshold,
@@ -111,7 +111,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Document;
+    use crate::Document;
 
     #[test]
     fn an_explanation_adds_up_and_names_words_places_and_corrections() {

@@ -7,14 +7,12 @@
 //! - Scripts without spaces give pairs of characters.
 //! - Characters that people do not see are left out: they neither hide a word nor split one.
 
-use crate::listing::is_hidden;
-
 /// Bytes of a word: the longest in the index are about thirty; anything longer is data.
-pub(super) const WORD_MAX: usize = 48;
+pub(crate) const WORD_MAX: usize = 48;
 
 /// How a word stands in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// A run that has no parts.
     Whole,
     /// A whole run, whose parts follow.
@@ -25,15 +23,15 @@ pub(super) enum Form {
 
 /// One word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
-    pub(super) text: String,
-    pub(super) form: Form,
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) form: Form,
     /// Where its run begins, in bytes.
-    pub(super) at: usize,
+    pub(crate) at: usize,
 }
 
 /// The words of a text, in order.
-pub(super) fn words(text: &str) -> Vec<Word> {
+pub(crate) fn words(text: &str) -> Vec<Word> {
     let mut found = Vec::new();
     let mut run: Vec<char> = Vec::new();
     let mut start = 0;
@@ -43,7 +41,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
                 start = at;
             }
             run.push(c);
-        } else if !is_hidden(c) {
+        } else if !has_no_width(c) {
             take(&mut run, start, &mut found);
         }
     }
@@ -101,6 +99,13 @@ fn cuts(run: &[char]) -> Vec<usize> {
         }
     }
     cuts
+}
+
+/// Whether a character is not shown: a soft hyphen, a mark of direction, a joiner, a tag.
+const fn has_no_width(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e01ef}')
 }
 
 /// Whether a character is of a script that puts no spaces between words.

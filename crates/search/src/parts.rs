@@ -28,7 +28,7 @@ pub struct Parts {
 
 /// How much each part counts: the weights under which the right tools of several labelled sets are
 /// most likely, each set counting the same (docs/tool-search.md).
-pub(super) const WEIGHTS: Parts = Parts {
+pub(crate) const WEIGHTS: Parts = Parts {
     words: 4.0,
     name: 0.2,
     pairs: 4.0,
@@ -63,7 +63,7 @@ impl Parts {
     }
 
     /// The weighted sum.
-    pub(super) fn sum(&self) -> f32 {
+    pub(crate) fn sum(&self) -> f32 {
         let Self {
             words,
             name,

@@ -7,7 +7,7 @@
 
 /// Rows of equal length.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Matrix {
+pub(crate) struct Matrix {
     dimensions: usize,
     cells: Vec<i16>,
     /// What one step of a row's cells is worth.
@@ -16,7 +16,7 @@ pub(super) struct Matrix {
 
 /// One direction in whole numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     cells: Box<[i16]>,
     step: f32,
 }
@@ -27,12 +27,12 @@ const ASKED: f32 = 63.0;
 
 impl Row {
     /// Rounds a direction that is kept; anything that is no number counts as zero.
-    pub(super) fn kept(direction: &[f32]) -> Self {
+    pub(crate) fn kept(direction: &[f32]) -> Self {
         Self::new(direction, KEPT)
     }
 
     /// Rounds a direction that kept ones are compared with.
-    pub(super) fn asked(direction: &[f32]) -> Self {
+    pub(crate) fn asked(direction: &[f32]) -> Self {
         Self::new(direction, ASKED)
     }
 
@@ -48,12 +48,12 @@ impl Row {
 
 impl Matrix {
     /// No rows.
-    pub(super) fn new(dimensions: usize) -> Self {
+    pub(crate) fn new(dimensions: usize) -> Self {
         Self { dimensions, ..Self::default() }
     }
 
     /// Adds a row; one of another length counts as nothing.
-    pub(super) fn push(&mut self, row: &Row) {
+    pub(crate) fn push(&mut self, row: &Row) {
         if row.cells.len() == self.dimensions {
             self.cells.extend_from_slice(&row.cells);
             self.steps.push(row.step);
@@ -64,7 +64,7 @@ impl Matrix {
     }
 
     /// How alike each row is to a direction, from -1 to 1; all 0 if that has another length.
-    pub(super) fn likeness(&self, to: &Row) -> Vec<f32> {
+    pub(crate) fn likeness(&self, to: &Row) -> Vec<f32> {
         if to.cells.len() != self.dimensions || self.dimensions == 0 {
             return vec![0.0; self.steps.len()];
         }
@@ -75,7 +75,7 @@ impl Matrix {
     }
 
     /// How alike one row is to a direction.
-    pub(super) fn likeness_of(&self, row: usize, to: &Row) -> f32 {
+    pub(crate) fn likeness_of(&self, row: usize, to: &Row) -> f32 {
         let start = row * self.dimensions;
         let Some(cells) = self.cells.get(start..start + self.dimensions) else { return 0.0 };
         if to.cells.len() != self.dimensions {
@@ -87,17 +87,17 @@ impl Matrix {
     }
 
     /// The length of a row.
-    pub(super) const fn dimensions(&self) -> usize {
+    pub(crate) const fn dimensions(&self) -> usize {
         self.dimensions
     }
 
     /// Whether a row has a direction.
-    pub(super) fn has(&self, row: usize) -> bool {
+    pub(crate) fn has(&self, row: usize) -> bool {
         self.steps.get(row).is_some_and(|step| *step > 0.0)
     }
 
     /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.cells.len() * 2 + self.steps.len() * 4
     }
 }

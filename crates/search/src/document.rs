@@ -4,11 +4,11 @@
 //! has a score of its own. Of an input schema only names and descriptions of parameters count; a
 //! schema that is too large, too deep or broken costs the parameters, never the tool.
 
-use std::sync::Arc;
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
-use crate::{catalogue::Offered, listing::fingerprint, raw::Fields};
+use crate::postings::hash;
 
 /// Bytes of a description: longer ones are manuals, whose end says nothing about what a tool is.
 pub const TEXT_MAX: usize = 16 * 1024;
@@ -38,31 +38,43 @@ pub struct Document {
     pub parameters: Arc<str>,
 }
 
+/// A tool as its server lists it.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    /// What clients call it.
+    pub id: &'a Arc<str>,
+    /// Its own name, without any prefix.
+    pub name: &'a str,
+    /// The text of the JSON object that the server listed.
+    pub definition: &'a str,
+}
+
 impl Document {
-    /// Reads an offered tool. `server` is its server's name, `server_text` what that says about
+    /// Reads a listed tool. `server` is its server's name, `server_text` what that says about
     /// itself.
     #[must_use]
-    pub fn of(offered: &Offered, server: &str, server_text: &str) -> Self {
-        let fields = Fields::parse(&offered.raw, &[]).unwrap_or_default();
-        let mut description = fields.text("title").unwrap_or_default();
-        if let Some(text) = fields.text("description") {
-            if !description.is_empty() {
-                description.push_str(". ");
-            }
-            description.push_str(&text);
-        }
+    pub fn of(listed: &Listed<'_>, server: &str, server_text: &str) -> Self {
+        // The values are kept as text at first: a schema that cannot be read costs itself alone.
+        let fields: BTreeMap<Cow<'_, str>, &RawValue> =
+            serde_json::from_str(listed.definition).unwrap_or_default();
+        let text = |name: &str| {
+            let field = fields.get(name).copied().map(RawValue::get);
+            field.and_then(|text| serde_json::from_str::<String>(text).ok()).unwrap_or_default()
+        };
+        let texts = [text("title"), text("description")];
+        let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        let schema = fields.get("inputSchema").copied().map(RawValue::get);
+        let schema = schema.filter(|text| text.len() <= SCHEMA_READ_MAX);
         let mut parameters = String::new();
-        if let Some(schema) = fields.get("inputSchema")
-            && schema.get().len() <= SCHEMA_READ_MAX
-        {
-            gather(schema, DEPTH_MAX, &mut parameters);
+        if let Some(schema) = schema.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+            gather(&schema, DEPTH_MAX, &mut parameters);
         }
         Self {
-            id: offered.name.clone(),
+            id: Arc::clone(listed.id),
             server: cut(server, NAME_MAX).into(),
             server_text: cut(server_text, TEXT_MAX).into(),
-            name: cut(&offered.own, NAME_MAX).into(),
-            description: cut(&description, TEXT_MAX).into(),
+            name: cut(listed.name, NAME_MAX).into(),
+            description: cut(&texts.join(". "), TEXT_MAX).into(),
             parameters: cut(&parameters, SCHEMA_MAX).into(),
         }
     }
@@ -95,29 +107,24 @@ impl Document {
     #[must_use]
     pub fn hash(&self) -> u64 {
         let Self { id, server, server_text, name, description, parameters } = self;
-        fingerprint(&[id, server, server_text, name, description, parameters])
+        hash(&[id, server, server_text, name, description, parameters])
     }
 }
 
 /// Names and descriptions of a schema's properties, theirs included.
-fn gather(schema: &RawValue, depth: usize, texts: &mut String) {
-    let Ok(fields) = Fields::of(schema, &[]) else { return };
-    if let Some(items) = fields.get("items")
+fn gather(schema: &Value, depth: usize, texts: &mut String) {
+    if let Some(items) = schema.get("items")
         && depth > 0
     {
         gather(items, depth - 1, texts);
     }
-    let Some(properties) = fields.get("properties") else { return };
-    let Ok(properties) = Fields::of(properties, &[]) else { return };
-    for name in properties.names() {
+    for (name, value) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         if texts.len() > SCHEMA_MAX {
             return;
         }
         push(name, texts);
-        let Some(value) = properties.get(name) else { continue };
-        if let Some(text) = Fields::of(value, &[]).ok().and_then(|inner| inner.text("description"))
-        {
-            push(&text, texts);
+        if let Some(text) = value.get("description").and_then(Value::as_str) {
+            push(text, texts);
         }
         if depth > 0 {
             gather(value, depth - 1, texts);
@@ -131,26 +138,17 @@ fn push(text: &str, texts: &mut String) {
 }
 
 /// The beginning of a text, cut between two characters.
-pub(super) fn cut(text: &str, max: usize) -> &str {
+pub(crate) fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listing::Hints;
 
     fn read(raw: &str) -> Document {
-        let offered = Offered {
-            name: "github_search".into(),
-            server: 0,
-            own: "search".into(),
-            raw: raw.into(),
-            hints: Hints::default(),
-            fingerprint: 0,
-            has_hidden_text: false,
-        };
-        Document::of(&offered, "github", "issues and code")
+        let listed = Listed { id: &"github_search".into(), name: "search", definition: raw };
+        Document::of(&listed, "github", "issues and code")
     }
 
     #[test]

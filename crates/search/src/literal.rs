@@ -12,7 +12,7 @@ const QUOTES: [(char, char); 6] =
 const ID_MIN: usize = 7;
 
 /// The spans of a text that are data, in order, as bytes.
-pub(super) fn literals(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn literals(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {

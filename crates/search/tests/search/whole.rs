@@ -1,6 +1,6 @@
 //! What holds for an index as a whole: visibility, ties, equal names, external vectors, memory.
 
-use tidegate_mcp::search::{Document, External, FAINT, GOOD, Index, Place, Query, Vectors, eval};
+use tidegate_search::{Document, External, FAINT, GOOD, Index, Place, Query, Vectors, eval};
 
 const TOOLS: &str = include_str!("tools.jsonl");
 

@@ -32,8 +32,8 @@ mod tokens;
 mod vectors;
 mod words;
 
-pub use self::{
-    document::{Document, SCHEMA_MAX, TEXT_MAX},
+pub use crate::{
+    document::{Document, Listed, SCHEMA_MAX, TEXT_MAX},
     explain::{Matched, Place},
     find::{Answer, Hit},
     index::Index,

@@ -5,10 +5,10 @@
 //! kept under all such forms, and a written word is looked up under its own; with two slips, two
 //! letters. What is found is compared letter by letter before it counts.
 
-use super::postings::{index, term};
+use crate::postings::{index, term};
 
 /// Letters of a word that is corrected: in shorter ones a slip makes another word.
-pub(super) const LETTERS_MIN: usize = 3;
+pub(crate) const LETTERS_MIN: usize = 3;
 /// Letters of a word in which two slips are looked for.
 const LETTERS_TWO: usize = 6;
 /// Letters of a word that is worth keeping under its forms.
@@ -16,7 +16,7 @@ const LETTERS_MAX: usize = 24;
 
 /// Words and their forms.
 #[derive(Debug, Default)]
-pub(super) struct Spelling<S> {
+pub(crate) struct Spelling<S> {
     words: Vec<S>,
     slips: usize,
     /// Half of a form's hash and the word it is of, sorted.
@@ -25,7 +25,7 @@ pub(super) struct Spelling<S> {
 
 impl<S: AsRef<str>> Spelling<S> {
     /// Keeps words, to be found in spite of one or two slips; those that come first are preferred.
-    pub(super) fn new(words: Vec<S>, slips: usize) -> Self {
+    pub(crate) fn new(words: Vec<S>, slips: usize) -> Self {
         let mut forms = Vec::with_capacity(words.len() * 8);
         for (at, word) in words.iter().enumerate() {
             each_form(word.as_ref(), slips, &mut |form| forms.push((form, index(at))));
@@ -37,7 +37,7 @@ impl<S: AsRef<str>> Spelling<S> {
     }
 
     /// The nearest words, those that begin alike first, at most `limit`.
-    pub(super) fn near(&self, written: &str, limit: usize) -> Vec<&str> {
+    pub(crate) fn near(&self, written: &str, limit: usize) -> Vec<&str> {
         let mut found: Vec<u32> = Vec::new();
         each_form(written, self.slips, &mut |form| {
             let start = self.forms.partition_point(|(known, _)| *known < form);
@@ -64,7 +64,7 @@ impl<S: AsRef<str>> Spelling<S> {
     }
 
     /// Bytes held beside the words, about.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.forms.len() * 8 + self.words.len() * (size_of::<S>() + 8)
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! What the parts are worth is in `parts`, whether the best is good enough in `judge`.
 
-use super::{
+use crate::{
     document::cut,
     index::Index,
     judge::{FAINT, GOOD, score, threshold},
@@ -167,7 +167,7 @@ impl Index {
     }
 
     /// Which share of a request is in words that no tool and no server has.
-    pub(super) fn unknown(&self, step: &Step) -> f32 {
+    pub(crate) fn unknown(&self, step: &Step) -> f32 {
         let (mut mass, mut unknown) = (f32::EPSILON, 0.0);
         for word in &step.words {
             let value = word.weight * self.rarity(&self.words, word.term);
@@ -183,7 +183,7 @@ impl Index {
 }
 
 /// What is looked for, as one text within its bounds.
-pub(super) fn text(query: &Query<'_>) -> String {
+pub(crate) fn text(query: &Query<'_>) -> String {
     [cut(query.description, QUERY_MAX), cut(query.keywords, QUERY_MAX)].join("\n")
 }
 

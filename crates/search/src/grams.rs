@@ -1,9 +1,9 @@
 //! Runs of three and four letters: they find a word by a part of it, and in spite of slips.
 
-use super::postings::{Term, term};
+use crate::postings::{Term, term};
 
 /// Calls for each run of three and four letters of a word, with its edges marked.
-pub(super) fn each_gram(word: &str, mut each: impl FnMut(Term)) {
+pub(crate) fn each_gram(word: &str, mut each: impl FnMut(Term)) {
     let mut edged = String::with_capacity(word.len() + 2);
     edged.push('^');
     edged.push_str(word);

@@ -3,7 +3,7 @@
 //! No weight was chosen by these requests. The bounds have slack: one request is 1.5 points. They
 //! catch a ranking that has become worse, not one that is a little different.
 
-use tidegate_mcp::search::{
+use tidegate_search::{
     Index, Query,
     eval::{self, DEPTH, Figures, ratio},
 };

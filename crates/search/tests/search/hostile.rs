@@ -1,7 +1,7 @@
 //! Any text is an acceptable request or description: no panic, no endless work, the same each time.
 
 use proptest::prelude::*;
-use tidegate_mcp::search::{Document, Index, Query};
+use tidegate_search::{Document, Index, Query};
 
 fn ask(index: &Index, text: &str, limit: usize) -> Vec<usize> {
     let query = Query { description: text, keywords: text, external: None };

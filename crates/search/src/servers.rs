@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{
+use crate::{
     analysis::{rows, stop_weight},
     document::{Document, cut},
     lexicon::is_stop,
@@ -28,7 +28,7 @@ const PARTS: f32 = 0.8;
 
 /// All servers of an index.
 #[derive(Debug, Default)]
-pub(super) struct Servers {
+pub(crate) struct Servers {
     /// By document.
     of: Vec<u32>,
     names: Postings,
@@ -43,17 +43,17 @@ pub(super) struct Servers {
 }
 
 /// What a request makes of each server.
-pub(super) struct Fit {
+pub(crate) struct Fit {
     /// How much of the server's name it says.
-    pub(super) covered: Vec<f32>,
+    pub(crate) covered: Vec<f32>,
     /// How rare the words are that it says of the name.
-    pub(super) said: Vec<f32>,
+    pub(crate) said: Vec<f32>,
     /// How alike the meanings are.
-    pub(super) meaning: Vec<f32>,
+    pub(crate) meaning: Vec<f32>,
 }
 
 impl Servers {
-    pub(super) fn new(documents: &[Document], tools: &Postings) -> Self {
+    pub(crate) fn new(documents: &[Document], tools: &Postings) -> Self {
         let mut ids: BTreeMap<&str, u32> = BTreeMap::new();
         let mut of = Vec::with_capacity(documents.len());
         let mut named: Vec<(u32, Named)> = Vec::new();
@@ -85,32 +85,32 @@ impl Servers {
     }
 
     /// The server of a document.
-    pub(super) fn of(&self, doc: usize) -> usize {
+    pub(crate) fn of(&self, doc: usize) -> usize {
         self.of[doc] as usize
     }
 
     /// The documents of a server.
-    pub(super) fn documents(&self, server: usize) -> &[u32] {
+    pub(crate) fn documents(&self, server: usize) -> &[u32] {
         &self.documents[server]
     }
 
     /// Whether a server's name has this word.
-    pub(super) fn is_in_name(&self, server: usize, term: Term) -> bool {
+    pub(crate) fn is_in_name(&self, server: usize, term: Term) -> bool {
         self.names.list(term).iter().any(|entry| entry.doc as usize == server)
     }
 
     /// Whether some server's name has this word.
-    pub(super) fn has_word(&self, word: &str) -> bool {
+    pub(crate) fn has_word(&self, word: &str) -> bool {
         !self.names.list(term(&singular(word))).is_empty()
     }
 
     /// Words of servers' names that a written one may have been meant as.
-    pub(super) const fn spelling(&self) -> &Spelling<Box<str>> {
+    pub(crate) const fn spelling(&self) -> &Spelling<Box<str>> {
         &self.spelling
     }
 
     /// How each fits.
-    pub(super) fn fit(&self, step: &Step) -> Fit {
+    pub(crate) fn fit(&self, step: &Step) -> Fit {
         let mut covered = vec![0.0_f32; self.count];
         let mut said = vec![0.0_f32; self.count];
         for word in &step.words {
@@ -129,7 +129,7 @@ impl Servers {
     }
 
     /// Bytes held, about.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.of.len() * 4 + self.names.bytes() + self.directions.bytes() + self.spelling.bytes()
     }
 }
