@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use tidegate_core::{
     settings::{
         Abilities, BackendSettings, EndpointSettings, KeyFingerprint, KeySettings, MemberSettings,
-        RouteSettings, Settings, Standing,
+        Membership, RouteSettings, Settings,
     },
     time::Millis,
 };
@@ -52,7 +52,7 @@ pub struct ResolvedProvider {
     /// Its usable keys, as places in `settings.keys`; all of them if none is usable.
     pub keys: Vec<usize>,
     /// Whether it can be used with them.
-    pub standing: Standing,
+    pub membership: Membership,
 }
 
 /// Resolves a file that has no errors.
@@ -104,18 +104,18 @@ impl<'a> Resolver<'a> {
                 identity: provider_url(name, provider),
                 health: HealthFile::resolve(&[&self.file.health, &provider.health]),
             });
-            let (keys, standing) = self.keys(name, provider);
-            self.providers.insert(name, ResolvedProvider { endpoint, keys, standing });
+            let (keys, membership) = self.keys(name, provider);
+            self.providers.insert(name, ResolvedProvider { endpoint, keys, membership });
         }
     }
 
     /// The keys of a provider, and whether it can be used with them.
-    fn keys(&mut self, name: &str, provider: &ProviderFile) -> (Vec<usize>, Standing) {
+    fn keys(&mut self, name: &str, provider: &ProviderFile) -> (Vec<usize>, Membership) {
         let references: Vec<_> =
             provider.key.iter().chain(provider.keys.iter().flatten()).collect();
         if references.is_empty() {
             let index = self.add_key(name, 1, format!("{name} none"), None);
-            return (vec![index], Standing::Active);
+            return (vec![index], Membership::Active);
         }
         let mut all = Vec::new();
         let mut usable = Vec::new();
@@ -129,7 +129,11 @@ impl<'a> Resolver<'a> {
                 usable.push(index);
             }
         }
-        if usable.is_empty() { (all, Standing::Unconfigured) } else { (usable, Standing::Active) }
+        if usable.is_empty() {
+            (all, Membership::Unconfigured)
+        } else {
+            (usable, Membership::Active)
+        }
     }
 
     fn add_key(
@@ -173,9 +177,9 @@ impl<'a> Resolver<'a> {
     fn member(&mut self, route: &RouteFile, target: &str) -> Option<MemberSettings> {
         let (provider, model) = target.split_once('/')?;
         let backend = self.backend(provider, model)?;
-        let standing = self.providers.get(provider)?.standing;
+        let membership = self.providers.get(provider)?.membership;
         let weight = route.weights.get(target).copied().unwrap_or(1);
-        Some(MemberSettings { backend, weight, standing })
+        Some(MemberSettings { backend, weight, membership })
     }
 
     /// Targets that no route names still have health.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    choice::{Circumstances, PinUse, SelectedBy},
+    choice::{ChoiceInput, PinUse, SelectedBy},
     outcome::{Outcome, OutcomeKind},
     read::Rank,
     time::Now,
@@ -22,7 +22,7 @@ pub struct Attempt {
     /// When it was chosen.
     pub at: Now,
     /// With the reads and the cursor: all that an exact replay of the choice needs.
-    pub circumstances: Circumstances,
+    pub input: ChoiceInput,
     /// The cursor of the chosen tier, as read.
     pub cursor: u32,
     /// The rank at which it was chosen.

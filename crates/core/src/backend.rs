@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::{
     breaker::{Breaker, Gate, Pass},
     cell::Cell,
-    mark::{Mark, Standing},
+    mark::{ActiveMark, Mark},
     permit::Permit,
     probe::SharedContact,
     read::{Rank, rank},
@@ -90,19 +90,19 @@ pub(crate) struct TargetKey {
 
 impl TargetKey {
     pub(crate) fn is_free(&self, now: Now) -> bool {
-        self.excluded(now).is_none() && self.window.standing(now).is_none()
+        self.excluded(now).is_none() && self.window.active(now).is_none()
     }
 
     /// The exclusion of the key, everywhere or at this target: the one that ends last.
-    pub(crate) fn excluded(&self, now: Now) -> Option<Standing> {
-        let (everywhere, here) = (self.exclusion.standing(now), self.refusal.standing(now));
+    pub(crate) fn excluded(&self, now: Now) -> Option<ActiveMark> {
+        let (everywhere, here) = (self.exclusion.active(now), self.refusal.active(now));
         everywhere.into_iter().chain(here).max_by_key(|standing| standing.until)
     }
 
     /// When nothing stands against it any more.
     pub(crate) fn free_from(&self, now: Now) -> Now {
-        let until = |mark: Option<Standing>| mark.map_or(now, |standing| standing.until);
-        until(self.excluded(now)).max(until(self.window.standing(now)))
+        let until = |mark: Option<ActiveMark>| mark.map_or(now, |standing| standing.until);
+        until(self.excluded(now)).max(until(self.window.active(now)))
     }
 }
 
@@ -224,7 +224,7 @@ impl Backend {
         let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);
         for key in &self.keys {
             let is_excluded = key.excluded(now).is_some();
-            let is_in_window = key.window.standing(now).is_some();
+            let is_in_window = key.window.active(now).is_some();
             all_excluded &= is_excluded;
             all_in_window &= is_in_window;
             usable_in_window &= is_excluded || is_in_window;
@@ -233,7 +233,7 @@ impl Backend {
             own: self.health.cell.gate(),
             endpoint: self.endpoint.as_ref().map(|endpoint| endpoint.cell.gate()),
             is_in_window: if all_excluded { all_in_window } else { usable_in_window },
-            is_excluded: all_excluded || self.health.exclusion.standing(now).is_some(),
+            is_excluded: all_excluded || self.health.exclusion.active(now).is_some(),
         }
     }
 
@@ -289,7 +289,7 @@ impl Backend {
     pub(crate) fn clear_from(&self, now: Now) -> Now {
         let reading = self.read(now);
         let endpoint = reading.endpoint.map_or(now, |gate| gate.free_from);
-        let exclusion = self.health.exclusion.standing(now).map_or(now, |it| it.until);
+        let exclusion = self.health.exclusion.active(now).map_or(now, |it| it.until);
         let key = self.keys.iter().map(|key| key.free_from(now)).min().unwrap_or(now);
         reading.own.free_from.max(endpoint).max(exclusion).max(key).max(now)
     }

@@ -16,7 +16,7 @@ use crate::{
 
 /// What a choice depends on besides the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Circumstances {
+pub struct ChoiceInput {
     /// The route's tactic.
     pub tactic: Tactic,
     /// The random draw.
@@ -93,7 +93,7 @@ pub(crate) fn lowest_rank(reads: &[Read]) -> Option<Rank> {
 #[must_use]
 pub fn select(
     reads: &[Read],
-    circumstances: &Circumstances,
+    input: &ChoiceInput,
     cursor: impl Fn(u16) -> u32,
 ) -> Option<Selection> {
     // The least pair is the lowest rank present and, of that rank, the lowest-numbered tier.
@@ -102,13 +102,13 @@ pub fn select(
     let kept = |read: &Read| read.rank == rank && !read.is_over_limit;
     let position = |candidate: u16| reads.iter().position(|read| read.candidate == candidate);
 
-    let next_key = circumstances.next_key_of.and_then(position);
+    let next_key = input.next_key_of.and_then(position);
     if let Some(index) = next_key.filter(|&index| kept(&reads[index]) && rank.is_clear()) {
         return Some(Selection { index, rank, by: SelectedBy::NextKey, pin: PinUse::None });
     }
 
     let mut pin = PinUse::None;
-    if let Some(candidate) = circumstances.pin {
+    if let Some(candidate) = input.pin {
         let index = position(candidate);
         pin = pin_use(reads, rank, index);
         if let (PinUse::Honoured, Some(index)) = (pin, index) {
@@ -117,8 +117,7 @@ pub fn select(
     }
 
     let is_peer = |read: &Read| kept(read) && read.tier == tier;
-    let index =
-        tactic::pick(circumstances.tactic, reads, is_peer, circumstances.draw, cursor(tier))?;
+    let index = tactic::pick(input.tactic, reads, is_peer, input.draw, cursor(tier))?;
     Some(Selection { index, rank, by: SelectedBy::Tactic, pin })
 }
 

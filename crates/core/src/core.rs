@@ -9,13 +9,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     backend::{Backend, Endpoint, Key, TargetKey, streak_only},
-    breaker::{BreakerChange, State},
+    breaker::BreakerChange,
     draw::mix,
-    explain::{self, Explanation, Obstacle},
+    explain::{self, Condition, Explanation, Obstacle},
     mark::MarkReason,
     outcome::Outcome,
     pins::{Pin, Pins},
-    plan::{Ask, Plan},
+    plan::{Plan, RequestSpec},
     probe::{Contact, ProbeOutcome},
     route::Route,
     settings::{BackendSettings, KeyFingerprint, KeySettings, Settings},
@@ -110,24 +110,30 @@ impl Core {
 
     /// Begins a request on a route.
     #[must_use]
-    pub fn begin(&self, route: &Arc<Route>, now: Now, ask: &Ask<'_>) -> Plan {
-        Plan::new(Arc::clone(route), Arc::clone(&self.pins), now, ask)
+    pub fn begin(&self, route: &Arc<Route>, now: Now, spec: &RequestSpec<'_>) -> Plan {
+        Plan::new(Arc::clone(route), Arc::clone(&self.pins), now, spec)
     }
 
     /// Where such a request would go and why, without touching anything.
     #[must_use]
-    pub fn explain(&self, route: &Route, now: Now, ask: &Ask<'_>, draw: u64) -> Explanation {
-        explain::explain(route, &self.pins, now, ask, draw)
+    pub fn explain(
+        &self,
+        route: &Route,
+        now: Now,
+        spec: &RequestSpec<'_>,
+        draw: u64,
+    ) -> Explanation {
+        explain::explain(route, &self.pins, now, spec, draw)
     }
 
     /// The state of a backend's own breaker, and everything that stands against the backend
     /// itself, routes aside; `None` if there is no such backend.
     #[must_use]
-    pub fn standing(&self, now: Now, id: &str) -> Option<(State, Vec<Obstacle>)> {
+    pub fn condition(&self, now: Now, id: &str) -> Option<Condition> {
         let backend = self.backend(id)?;
-        let off = backend.health.off.standing(now).map(Obstacle::SwitchedOff);
+        let off = backend.health.off.active(now).map(Obstacle::SwitchedOff);
         let obstacles = off.into_iter().chain(explain::health_obstacles(backend, now)).collect();
-        Some((backend.health.cell.gate().state(now), obstacles))
+        Some(Condition { state: backend.health.cell.gate().state(now), obstacles })
     }
 
     /// A probe of a provider's endpoint ended. With `heals`, its result goes to the breakers of
@@ -190,7 +196,7 @@ impl Core {
             }),
             None => off.clear(now).map(|it| Change::Healed { reason: it.reason }),
         };
-        notes.tell(now, &backend.id, Scope::Backend, change);
+        notes.record(now, &backend.id, Scope::Backend, change);
         true
     }
 
@@ -203,7 +209,7 @@ impl Core {
             let generation = guarded.breaker.gate().generation;
             Change::Breaker { breaker, generation, evidence: None, status: None }
         });
-        notes.tell(now, &backend.id, Scope::Backend, Some(change));
+        notes.record(now, &backend.id, Scope::Backend, Some(change));
         true
     }
 
@@ -217,16 +223,16 @@ impl Core {
             let generation = guarded.breaker.gate().generation;
             Some(Change::Breaker { breaker, generation, evidence: None, status: None })
         });
-        notes.tell(now, &backend.id, Scope::Backend, change);
+        notes.record(now, &backend.id, Scope::Backend, change);
         let healed = backend.health.exclusion.clear(now);
         let healed = healed.map(|it| Change::Healed { reason: it.reason });
-        notes.tell(now, &backend.id, Scope::Backend, healed);
+        notes.record(now, &backend.id, Scope::Backend, healed);
         for key in &backend.keys {
             key.window.clear(now);
             let healed = key.exclusion.clear(now).map(|it| Change::Healed { reason: it.reason });
-            notes.tell(now, &key.key.id, Scope::Key, healed);
+            notes.record(now, &key.key.id, Scope::Key, healed);
             let healed = key.refusal.clear(now).map(|it| Change::Healed { reason: it.reason });
-            notes.tell(now, &backend.id, Scope::Backend, healed);
+            notes.record(now, &backend.id, Scope::Backend, healed);
         }
         true
     }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     backend::Backend,
     breaker::State,
-    choice::{Circumstances, PinUse, lowest_rank, select},
-    mark::{MarkReason, Standing as MarkStanding},
+    choice::{ChoiceInput, PinUse, lowest_rank, select},
+    mark::{ActiveMark, MarkReason},
     pins::Pins,
-    plan::Ask,
+    plan::RequestSpec,
     read::{Rank, Read},
     route::{Ability, Barred, Candidate, Needs, Route},
     time::{Millis, Now},
@@ -65,7 +65,7 @@ pub enum Obstacle {
     /// Its provider's key cannot be resolved.
     Unconfigured,
     /// Switched off by an operator.
-    SwitchedOff(MarkStanding),
+    SwitchedOff(ActiveMark),
     /// It cannot do what the request needs.
     Lacks(Ability),
     /// Its own breaker.
@@ -83,9 +83,9 @@ pub enum Obstacle {
         free_from: Now,
     },
     /// A window on one of its keys.
-    Window(MarkStanding),
+    Window(ActiveMark),
     /// An exclusion of one of its keys, or of itself.
-    Exclusion(MarkStanding),
+    Exclusion(ActiveMark),
     /// The route has made as many attempts past its breaker or exclusion as its limit allows.
     LastResortLimit {
         /// When the next one may be made; [`Now::NEVER`] if the limit has no refill.
@@ -93,7 +93,53 @@ pub enum Obstacle {
     },
 }
 
+/// What a backend itself has against it, routes aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The state of its own breaker.
+    pub state: State,
+    /// Everything that stands against it.
+    pub obstacles: Vec<Obstacle>,
+}
+
 impl Obstacle {
+    /// The weight of what stands against a backend whatever its health: more than a rank can be.
+    const BARRED: u8 = 8;
+
+    /// How heavy it is: the weights of a [`Rank`], and more for what no choice relaxes.
+    #[must_use]
+    pub const fn weight(&self) -> u8 {
+        match self {
+            Self::Window(_) => Rank::WINDOW,
+            Self::Breaker { .. } | Self::Endpoint { .. } => Rank::UNAVAILABLE,
+            Self::Exclusion(_) => Rank::EXCLUDED,
+            Self::Inactive
+            | Self::Unconfigured
+            | Self::SwitchedOff(_)
+            | Self::Lacks(_)
+            | Self::LastResortLimit { .. } => Self::BARRED,
+        }
+    }
+
+    /// The heaviest of several, the first of equals: what is named as *the* reason.
+    pub fn heaviest<'a>(obstacles: impl Iterator<Item = &'a Self>) -> Option<&'a Self> {
+        obstacles.reduce(|first, other| if other.weight() > first.weight() { other } else { first })
+    }
+
+    /// When it ends; `None` if only a change of the config or of the request ends it.
+    #[must_use]
+    pub const fn re_entry(&self) -> Option<Now> {
+        match self {
+            Self::Window(mark) | Self::Exclusion(mark) | Self::SwitchedOff(mark) => {
+                Some(mark.until)
+            }
+            Self::Breaker { free_from, .. }
+            | Self::Endpoint { free_from, .. }
+            | Self::LastResortLimit { free_from } => Some(*free_from),
+            Self::Inactive | Self::Unconfigured | Self::Lacks(_) => None,
+        }
+    }
+
     /// What stands against it, as a phrase after its name.
     #[must_use]
     pub const fn phrase(&self) -> &'static str {
@@ -107,10 +153,10 @@ impl Obstacle {
             Self::Endpoint { state: State::Open, .. } => "cannot be reached",
             Self::Endpoint { .. } => "is being tried again",
             Self::Window(_) => "is rate limited",
-            Self::Exclusion(MarkStanding { reason: MarkReason::ModelGone, .. }) => {
+            Self::Exclusion(ActiveMark { reason: MarkReason::ModelGone, .. }) => {
                 "does not have its model"
             }
-            Self::Exclusion(MarkStanding { reason: MarkReason::Exhausted, .. }) => {
+            Self::Exclusion(ActiveMark { reason: MarkReason::Exhausted, .. }) => {
                 "has no quota left"
             }
             Self::Exclusion(_) => "refused its key",
@@ -123,32 +169,32 @@ pub(crate) fn explain(
     route: &Route,
     pins: &Pins,
     now: Now,
-    ask: &Ask<'_>,
+    spec: &RequestSpec<'_>,
     draw: u64,
 ) -> Explanation {
     let tactic = route.tactic;
-    let stays_at = ask.stays_at.and_then(|id| route.position(id));
+    let stays_at = spec.stays_at.and_then(|id| route.position(id));
     let reads: Vec<Read> = route
         .candidates
         .iter()
         .enumerate()
-        .filter(|(_, candidate)| candidate.barred(now, &ask.needs).is_none())
+        .filter(|(_, candidate)| candidate.barred(now, &spec.needs).is_none())
         .map(|(index, candidate)| {
             let mut read = candidate.read(now, index, tactic);
             read.is_held |= stays_at.is_some();
             read
         })
         .collect();
-    let has_affinity = route.affinity_ttl > Millis::ZERO && !ask.session.is_empty();
+    let has_affinity = route.affinity_ttl > Millis::ZERO && !spec.session.is_empty();
     let pin = has_affinity
-        .then(|| pins.get(pins.key(&route.name, ask.caller, ask.session)))
+        .then(|| pins.get(pins.key(&route.name, spec.caller, spec.session)))
         .flatten()
         .filter(|pin| pin.holds(now))
         .and_then(|pin| route.candidates.iter().position(|it| it.backend.number == pin.backend))
         .map(|index| index as u16)
         .or(stays_at);
-    let circumstances = Circumstances { tactic, draw, pin, next_key_of: None };
-    let selection = select(&reads, &circumstances, |tier| route.cursor(tier));
+    let input = ChoiceInput { tactic, draw, pin, next_key_of: None };
+    let selection = select(&reads, &input, |tier| route.cursor(tier));
     let chosen = selection.map(|selection| reads[selection.index].candidate);
     let rank = lowest_rank(&reads);
     let kept = selection.map(|selection| selection.rank);
@@ -159,7 +205,7 @@ pub(crate) fn explain(
                 Verdict::Chosen { is_last_resort: read.rank.is_last_resort() }
             }
             Some(read) if Some(read.rank) == kept && !read.is_over_limit => Verdict::Held,
-            _ => Verdict::Skipped(obstacles(candidate, now, &ask.needs)),
+            _ => Verdict::Skipped(obstacles(candidate, now, &spec.needs)),
         }
     };
     let candidates = route
@@ -207,10 +253,10 @@ pub(crate) fn health_obstacles(backend: &Backend, now: Now) -> Vec<Obstacle> {
         let (state, free_from) = (endpoint.state(now), endpoint.free_from);
         obstacles.push(Obstacle::Endpoint { state, free_from });
     }
-    obstacles.extend(backend.health.exclusion.standing(now).map(Obstacle::Exclusion));
+    obstacles.extend(backend.health.exclusion.active(now).map(Obstacle::Exclusion));
     for key in &backend.keys {
         obstacles.extend(key.excluded(now).map(Obstacle::Exclusion));
-        obstacles.extend(key.window.standing(now).map(Obstacle::Window));
+        obstacles.extend(key.window.active(now).map(Obstacle::Window));
     }
     obstacles
 }

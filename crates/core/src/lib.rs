@@ -15,7 +15,7 @@
 //! - [`probe`]: when to ask a backend unasked.
 //! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
 //!   means.
-//! - [`decision`], [`transition`], [`explain`], [`snapshot`]: what the core says about itself.
+//! - [`transition`], [`explain`], [`snapshot`]: what the core says about itself.
 
 pub mod attempt;
 mod backend;
@@ -24,7 +24,6 @@ mod budget;
 mod cell;
 pub mod choice;
 pub mod core;
-pub mod decision;
 pub mod draw;
 pub mod explain;
 mod last_resort;

@@ -56,7 +56,7 @@ impl MarkReason {
 
 /// A mark that stands: until when, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct ActiveMark {
     /// The moment of re-entry.
     pub until: Now,
     /// Why.
@@ -80,22 +80,22 @@ impl Mark {
     }
 
     /// The mark, if it still stands at `now`.
-    pub(crate) fn standing(&self, now: Now) -> Option<Standing> {
+    pub(crate) fn active(&self, now: Now) -> Option<ActiveMark> {
         Self::decode(self.0.load(Ordering::Relaxed), now)
     }
 
-    fn decode(word: u64, now: Now) -> Option<Standing> {
+    fn decode(word: u64, now: Now) -> Option<ActiveMark> {
         let until = word >> REASON_BITS;
         let until = if until == UNTIL_MAX { Now::NEVER } else { Now(until) };
         if now.reached(until) {
             return None;
         }
         let reason = MarkReason::ALL.get((word & 0xFF) as usize).copied()?;
-        Some(Standing { until, reason })
+        Some(ActiveMark { until, reason })
     }
 
     /// Takes the mark away; what stood there at `now`.
-    pub(crate) fn clear(&self, now: Now) -> Option<Standing> {
+    pub(crate) fn clear(&self, now: Now) -> Option<ActiveMark> {
         // The load spares healthy backends a write to a shared cache line on every success.
         let word = self.0.load(Ordering::Relaxed);
         if word == 0 {
@@ -115,8 +115,8 @@ mod tests {
         let mark = Mark::default();
         assert!(mark.extend(Now(300), MarkReason::Exhausted));
         assert!(!mark.extend(Now(30), MarkReason::AuthRejected));
-        let standing = mark.standing(Now(299)).expect("it stands");
-        assert_eq!(standing, Standing { until: Now(300), reason: MarkReason::Exhausted });
+        let standing = mark.active(Now(299)).expect("it stands");
+        assert_eq!(standing, ActiveMark { until: Now(300), reason: MarkReason::Exhausted });
         assert!(mark.extend(Now(301), MarkReason::AuthRejected));
     }
 
@@ -124,14 +124,14 @@ mod tests {
     fn a_mark_has_ended_at_exactly_its_time() {
         let mark = Mark::default();
         mark.extend(Now(300), MarkReason::RateLimited);
-        assert!(mark.standing(Now(299)).is_some());
-        assert!(mark.standing(Now(300)).is_none());
+        assert!(mark.active(Now(299)).is_some());
+        assert!(mark.active(Now(300)).is_none());
     }
 
     #[test]
     fn a_moment_beyond_every_clock_still_stands() {
         let mark = Mark::default();
         mark.extend(Now::NEVER, MarkReason::Manual);
-        assert!(mark.standing(Now(u64::MAX >> 9)).is_some());
+        assert!(mark.active(Now(u64::MAX >> 9)).is_some());
     }
 }

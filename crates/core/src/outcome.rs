@@ -82,13 +82,13 @@ pub enum Charge {
 
 /// What stands against the backend or key for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum MarkRule {
     /// Nothing.
     None,
     /// A window on (target, key), with a default length when the answer does not say.
     Window,
     /// A window on (target, key), only if a 5xx answer says how long.
-    WindowIfTold,
+    WindowIfStated,
     /// The key is excluded for `exhausted_window`.
     KeyExhausted,
     /// For `auth_window` the key is excluded, or after a 403 only this (target, key).
@@ -105,7 +105,7 @@ pub struct Policy {
     /// What the breaker learns.
     pub charge: Charge,
     /// What stands against the backend or key afterwards.
-    pub mark: Mark,
+    pub mark: MarkRule,
 }
 
 impl OutcomeKind {
@@ -130,19 +130,21 @@ impl OutcomeKind {
     #[must_use]
     pub const fn policy(self) -> Policy {
         let (go_on, charge, mark) = match self {
-            Self::Success => (GoOn::No, Charge::Success, Mark::None),
-            Self::RateLimited => (GoOn::BeforeContent, Charge::FailureUnlessTimed, Mark::Window),
-            Self::Exhausted => (GoOn::BeforeContent, Charge::Nothing, Mark::KeyExhausted),
-            Self::AuthRejected => (GoOn::UnlessSurfaced, Charge::Nothing, Mark::KeyRejected),
-            Self::ModelGone => (GoOn::BeforeContent, Charge::Nothing, Mark::ModelGone),
-            Self::Overloaded => (GoOn::BeforeContent, Charge::Failure, Mark::WindowIfTold),
-            Self::ServerError => (GoOn::BeforeContent, Charge::Failure, Mark::WindowIfTold),
-            Self::Timeout => (GoOn::BeforeContent, Charge::Failure, Mark::None),
-            Self::Transport => (GoOn::BeforeContent, Charge::Failure, Mark::None),
-            Self::Truncated => (GoOn::No, Charge::Failure, Mark::None),
-            Self::TooLong => (GoOn::ToLargerContext, Charge::Nothing, Mark::None),
-            Self::ClientFault => (GoOn::No, Charge::Nothing, Mark::None),
-            Self::Cancelled => (GoOn::No, Charge::Nothing, Mark::None),
+            Self::Success => (GoOn::No, Charge::Success, MarkRule::None),
+            Self::RateLimited => {
+                (GoOn::BeforeContent, Charge::FailureUnlessTimed, MarkRule::Window)
+            }
+            Self::Exhausted => (GoOn::BeforeContent, Charge::Nothing, MarkRule::KeyExhausted),
+            Self::AuthRejected => (GoOn::UnlessSurfaced, Charge::Nothing, MarkRule::KeyRejected),
+            Self::ModelGone => (GoOn::BeforeContent, Charge::Nothing, MarkRule::ModelGone),
+            Self::Overloaded => (GoOn::BeforeContent, Charge::Failure, MarkRule::WindowIfStated),
+            Self::ServerError => (GoOn::BeforeContent, Charge::Failure, MarkRule::WindowIfStated),
+            Self::Timeout => (GoOn::BeforeContent, Charge::Failure, MarkRule::None),
+            Self::Transport => (GoOn::BeforeContent, Charge::Failure, MarkRule::None),
+            Self::Truncated => (GoOn::No, Charge::Failure, MarkRule::None),
+            Self::TooLong => (GoOn::ToLargerContext, Charge::Nothing, MarkRule::None),
+            Self::ClientFault => (GoOn::No, Charge::Nothing, MarkRule::None),
+            Self::Cancelled => (GoOn::No, Charge::Nothing, MarkRule::None),
         };
         Policy { go_on, charge, mark }
     }
@@ -257,7 +259,7 @@ impl Outcome {
 
     /// The time to stay away that the answer states, if it states a believable one.
     #[must_use]
-    pub fn told(&self) -> Option<Millis> {
+    pub fn stated_retry_after(&self) -> Option<Millis> {
         self.retry_after.filter(|&span| span > Millis::ZERO).map(|span| span.min(RETRY_AFTER_MAX))
     }
 
@@ -313,7 +315,7 @@ mod tests {
             let policy = kind.policy();
             assert_eq!(
                 policy,
-                Policy { go_on: GoOn::No, charge: Charge::Nothing, mark: Mark::None }
+                Policy { go_on: GoOn::No, charge: Charge::Nothing, mark: MarkRule::None }
             );
         }
     }
@@ -329,11 +331,12 @@ mod tests {
 
     #[test]
     fn a_stated_time_is_believed_up_to_an_hour_and_zero_says_nothing() {
-        let told = |span| Outcome { retry_after: span, ..Outcome::answered(429) }.told();
-        assert_eq!(told(None), None);
-        assert_eq!(told(Some(Millis::ZERO)), None);
-        assert_eq!(told(Some(Millis(1))), Some(Millis(1)));
-        assert_eq!(told(Some(Millis(u64::MAX))), Some(Millis::minutes(60)));
+        let stated =
+            |span| Outcome { retry_after: span, ..Outcome::answered(429) }.stated_retry_after();
+        assert_eq!(stated(None), None);
+        assert_eq!(stated(Some(Millis::ZERO)), None);
+        assert_eq!(stated(Some(Millis(1))), Some(Millis(1)));
+        assert_eq!(stated(Some(Millis(u64::MAX))), Some(Millis::minutes(60)));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use patience::{Patience, Unsettled};
 use crate::{
     attempt::{Attempt, AttemptLog, End, Finish},
     backend::Backend,
-    choice::{Circumstances, PinUse, SelectedBy, Selection, lowest_rank, select},
+    choice::{ChoiceInput, PinUse, SelectedBy, Selection, lowest_rank, select},
     draw::mix,
     explain::{Obstacle, obstacles},
     outcome::{GoOn, Outcome, OutcomeKind},
@@ -44,7 +44,7 @@ use crate::{
 
 /// What a request asks for, besides its route.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ask<'a> {
+pub struct RequestSpec<'a> {
     /// Who asks.
     pub caller: &'a str,
     /// The conversation it belongs to; empty = none.
@@ -96,20 +96,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(route: Arc<Route>, pins: Arc<Pins>, now: Now, ask: &Ask<'_>) -> Self {
-        let has_affinity = route.affinity_ttl > Millis::ZERO && !ask.session.is_empty();
-        let session = has_affinity.then(|| pins.key(&route.name, ask.caller, ask.session));
-        let within = ask.within.map_or(route.deadline, |within| within.min(route.deadline));
+    pub(crate) fn new(
+        route: Arc<Route>,
+        pins: Arc<Pins>,
+        now: Now,
+        spec: &RequestSpec<'_>,
+    ) -> Self {
+        let has_affinity = route.affinity_ttl > Millis::ZERO && !spec.session.is_empty();
+        let session = has_affinity.then(|| pins.key(&route.name, spec.caller, spec.session));
+        let within = spec.within.map_or(route.deadline, |within| within.min(route.deadline));
         Self {
             session,
-            stays_at: ask.stays_at.and_then(|id| route.position(id)),
-            needs: ask.needs,
-            is_stream: ask.is_stream,
-            is_held: ask.is_held,
+            stays_at: spec.stays_at.and_then(|id| route.position(id)),
+            needs: spec.needs,
+            is_stream: spec.is_stream,
+            is_held: spec.is_held,
             began: now,
             counted_at: now,
             deadline: now.after(within),
-            patience: ask.patience.map(|patience| Patience::new(now, patience)),
+            patience: spec.patience.map(|patience| Patience::new(now, patience)),
             unsettled: Vec::new(),
             log: AttemptLog::default(),
             next_key_of: None,
@@ -222,14 +227,13 @@ impl Plan {
         self.may_go_on(now, notes)?;
         let route = Arc::clone(&self.route);
         let pin = self.pin(now);
-        let mut circumstances = Circumstances {
+        let mut input = ChoiceInput {
             tactic: route.tactic,
             draw,
             pin: pin.live.and_then(|pin| candidate_of(&route, pin)).or_else(|| self.stays()),
             next_key_of: self.next_key_of,
         };
-        while let Some(selection) = select(&notes.reads, &circumstances, |tier| route.cursor(tier))
-        {
+        while let Some(selection) = select(&notes.reads, &input, |tier| route.cursor(tier)) {
             let read = notes.reads[selection.index];
             let cursor = route.cursor(read.tier);
             if selection.by == SelectedBy::Tactic {
@@ -256,7 +260,7 @@ impl Plan {
                     candidate: read.candidate,
                     key: permit.key() as u16,
                     at: now,
-                    circumstances,
+                    input,
                     cursor,
                     rank: selection.rank,
                     by: selection.by,
@@ -273,7 +277,7 @@ impl Plan {
             let lost = &mut notes.reads[selection.index];
             lost.is_full = true;
             lost.rank = lost.rank.unavailable();
-            circumstances.draw = mix(circumstances.draw);
+            input.draw = mix(input.draw);
         }
         Err(End::LastResortLimit)
     }

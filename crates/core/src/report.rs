@@ -20,7 +20,7 @@ use crate::{
     breaker::{BreakerChange, Pass},
     cell::{Cell, Guarded},
     mark::MarkReason,
-    outcome::{Charge, Mark, Outcome, OutcomeKind},
+    outcome::{Charge, MarkRule, Outcome, OutcomeKind},
     permit::Permit,
     time::{Millis, Now},
     transition::{Change, Notes, Scope, Transition},
@@ -47,9 +47,9 @@ impl Permit {
             guarded.latency.sample(now, took);
             guarded.usual.sample(is_stream, now, took);
             let change = own.and_then(|pass| guarded.breaker.content(now, pass));
-            change.map(|change| tell_breaker(now, change, guarded, None))
+            change.map(|change| breaker_change(now, change, guarded, None))
         });
-        notes.tell(now, &backend.id, Scope::Backend, change);
+        notes.record(now, &backend.id, Scope::Backend, change);
     }
 
     /// The attempt ended. Ends the permit.
@@ -78,9 +78,9 @@ impl Permit {
                     None
                 }
             };
-            change.map(|change| tell_breaker(now, change, guarded, Some(outcome)))
+            change.map(|change| breaker_change(now, change, guarded, Some(outcome)))
         });
-        notes.tell(now, &backend.id, Scope::Backend, change);
+        notes.record(now, &backend.id, Scope::Backend, change);
     }
 
     fn report_reachability(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) {
@@ -99,9 +99,9 @@ impl Permit {
             }
             guarded.note(now, outcome);
             let change = guarded.breaker.failure(now, pass, false);
-            change.map(|change| tell_breaker(now, change, guarded, Some(outcome)))
+            change.map(|change| breaker_change(now, change, guarded, Some(outcome)))
         });
-        notes.tell(now, &endpoint.id, Scope::Endpoint, change);
+        notes.record(now, &endpoint.id, Scope::Endpoint, change);
     }
 }
 
@@ -109,7 +109,8 @@ impl Backend {
     /// A 429 that does not say when is charged only when no other free key is left.
     fn is_charged(&self, now: Now, key: usize, outcome: &Outcome) -> bool {
         outcome.kind.policy().charge == Charge::Failure
-            || (outcome.told().is_none() && !self.has_free_key(now, |other| other != key))
+            || (outcome.stated_retry_after().is_none()
+                && !self.has_free_key(now, |other| other != key))
     }
 
     /// Sets what an outcome with a key leaves behind; rejected credentials stand for `at_least`.
@@ -126,33 +127,33 @@ impl Backend {
         let key = &backend.keys[key];
         let rejected_for = windows.auth.max(at_least);
         let (mark, owner, scope, reason, span) = match outcome.kind.policy().mark {
-            Mark::None if outcome.kind == OutcomeKind::Success => {
+            MarkRule::None if outcome.kind == OutcomeKind::Success => {
                 return self.heal(now, key, notes);
             }
-            Mark::None => return,
-            Mark::WindowIfTold if !outcome.is_5xx() => return,
-            Mark::WindowIfTold => {
-                let Some(told) = outcome.told() else { return };
-                (&*key.window, &backend.id, Scope::Backend, MarkReason::RetryAfter, told)
+            MarkRule::None => return,
+            MarkRule::WindowIfStated if !outcome.is_5xx() => return,
+            MarkRule::WindowIfStated => {
+                let Some(stated) = outcome.stated_retry_after() else { return };
+                (&*key.window, &backend.id, Scope::Backend, MarkReason::RetryAfter, stated)
             }
-            Mark::Window => {
-                let span = outcome.told().unwrap_or(windows.rate_limit);
+            MarkRule::Window => {
+                let span = outcome.stated_retry_after().unwrap_or(windows.rate_limit);
                 (&*key.window, &backend.id, Scope::Backend, MarkReason::RateLimited, span)
             }
-            Mark::KeyExhausted => {
+            MarkRule::KeyExhausted => {
                 let mark = &*key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::Exhausted, windows.exhausted)
             }
             // A 403 may be about the model: the key's other targets are not touched.
-            Mark::KeyRejected if outcome.status == Some(403) => {
+            MarkRule::KeyRejected if outcome.status == Some(403) => {
                 let mark = &*key.refusal;
                 (mark, &backend.id, Scope::Backend, MarkReason::AuthRejected, rejected_for)
             }
-            Mark::KeyRejected => {
+            MarkRule::KeyRejected => {
                 let mark = &*key.exclusion;
                 (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, rejected_for)
             }
-            Mark::ModelGone => {
+            MarkRule::ModelGone => {
                 let mark = &backend.health.exclusion;
                 (mark, &backend.id, Scope::Backend, MarkReason::ModelGone, windows.model_gone)
             }
@@ -163,7 +164,7 @@ impl Backend {
             let is_of_pair = scope == Scope::Backend && reason != MarkReason::ModelGone;
             let key = is_of_pair.then(|| Arc::clone(&key.key.id));
             let change = Change::Marked { key, until, reason, status: outcome.status };
-            notes.tell(now, owner, scope, Some(change));
+            notes.record(now, owner, scope, Some(change));
         }
     }
 
@@ -176,7 +177,7 @@ impl Backend {
             (&self.health.exclusion, &self.id, Scope::Backend),
         ] {
             let healed = mark.clear(now).map(|it| Change::Healed { reason: it.reason });
-            notes.tell(now, owner, scope, healed);
+            notes.record(now, owner, scope, healed);
         }
     }
 
@@ -190,10 +191,10 @@ impl Backend {
     ) {
         // What stands already and goes on standing is no news.
         let key = &self.keys[0];
-        let stood = [&*key.exclusion, &*key.refusal].iter().any(|it| it.standing(now).is_some());
+        let stood = [&*key.exclusion, &*key.refusal].iter().any(|it| it.active(now).is_some());
         let is_news = outcome.kind == OutcomeKind::Success || !stood;
-        let mut unheard = Notes::default();
-        let marks = if is_news { &mut *notes } else { &mut unheard };
+        let mut discarded = Notes::default();
+        let marks = if is_news { &mut *notes } else { &mut discarded };
         self.set_marks(now, 0, outcome, next_in, marks);
         let is_charged = self.is_charged(now, 0, outcome);
         let change = self.health.cell.with(|guarded| {
@@ -206,9 +207,9 @@ impl Backend {
                 }
                 Charge::Failure | Charge::FailureUnlessTimed | Charge::Nothing => None,
             };
-            change.map(|change| tell_breaker(now, change, guarded, Some(outcome)))
+            change.map(|change| breaker_change(now, change, guarded, Some(outcome)))
         });
-        notes.tell(now, &self.id, Scope::Backend, change);
+        notes.record(now, &self.id, Scope::Backend, change);
     }
 }
 
@@ -222,9 +223,9 @@ fn reached(endpoint: &Endpoint, now: Now, pass: Pass, notes: &mut Notes) {
         guarded.last_check = Some(now);
         guarded.last_error = None;
         let change = guarded.breaker.success(now, pass);
-        change.map(|change| tell_breaker(now, change, guarded, None))
+        change.map(|change| breaker_change(now, change, guarded, None))
     });
-    notes.tell(now, &endpoint.id, Scope::Endpoint, change);
+    notes.record(now, &endpoint.id, Scope::Endpoint, change);
 }
 
 impl Endpoint {
@@ -244,12 +245,12 @@ fn probed(cell: &Cell, id: &Arc<str>, scope: Scope, now: Now, passed: bool, note
         guarded.note_probe(now, passed);
         let breaker = &mut guarded.breaker;
         let change = if passed { breaker.probe_passed(now) } else { breaker.probe_failed(now) };
-        change.map(|change| tell_breaker(now, change, guarded, None))
+        change.map(|change| breaker_change(now, change, guarded, None))
     });
-    notes.tell(now, id, scope, change);
+    notes.record(now, id, scope, change);
 }
 
-fn tell_breaker(
+fn breaker_change(
     now: Now,
     change: BreakerChange,
     guarded: &Guarded,
@@ -267,7 +268,13 @@ fn tell_breaker(
 }
 
 impl Notes {
-    pub(crate) fn tell(&mut self, at: Now, whose: &Arc<str>, scope: Scope, change: Option<Change>) {
+    pub(crate) fn record(
+        &mut self,
+        at: Now,
+        whose: &Arc<str>,
+        scope: Scope,
+        change: Option<Change>,
+    ) {
         if let Some(change) = change {
             self.transitions.push(Transition { at, backend: Arc::clone(whose), scope, change });
         }

@@ -6,9 +6,11 @@ use crate::{
     backend::Backend,
     budget::Budget,
     last_resort::TokenBucket,
-    mark::Standing as MarkStanding,
+    mark::ActiveMark,
     read::Read,
-    settings::{Abilities, Kind, OnAuthError, PinMode, Protocol, RouteSettings, Standing, Tactic},
+    settings::{
+        Abilities, Kind, Membership, OnAuthError, PinMode, Protocol, RouteSettings, Tactic,
+    },
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
 };
@@ -89,7 +91,7 @@ pub(crate) struct Candidate {
     pub(crate) backend: Arc<Backend>,
     pub(crate) tier: u16,
     pub(crate) weight: u32,
-    pub(crate) standing: Standing,
+    pub(crate) membership: Membership,
     /// Shared by all places of the same backend in the route, and with the route after a reload.
     pub(crate) last_resorts: Arc<TokenBucket>,
 }
@@ -99,18 +101,18 @@ pub(crate) struct Candidate {
 pub(crate) enum Barred {
     Inactive,
     Unconfigured,
-    SwitchedOff(MarkStanding),
+    SwitchedOff(ActiveMark),
     Lacks(Ability),
 }
 
 impl Candidate {
     pub(crate) fn barred(&self, now: Now, needs: &Needs) -> Option<Barred> {
-        match self.standing {
-            Standing::Inactive => return Some(Barred::Inactive),
-            Standing::Unconfigured => return Some(Barred::Unconfigured),
-            Standing::Active => {}
+        match self.membership {
+            Membership::Inactive => return Some(Barred::Inactive),
+            Membership::Unconfigured => return Some(Barred::Unconfigured),
+            Membership::Active => {}
         }
-        if let Some(standing) = self.backend.health.off.standing(now) {
+        if let Some(standing) = self.backend.health.off.active(now) {
             return Some(Barred::SwitchedOff(standing));
         }
         needs.lacking(&self.backend.abilities).map(Barred::Lacks)
@@ -161,7 +163,7 @@ impl Route {
                     backend: Arc::clone(backend),
                     tier: tier as u16,
                     weight: member.weight,
-                    standing: member.standing,
+                    membership: member.membership,
                 });
             }
         }

@@ -301,13 +301,13 @@ pub struct MemberSettings {
     /// Its share under the `weighted` tactic.
     pub weight: u32,
     /// Whether it may be used at all.
-    pub standing: Standing,
+    pub membership: Membership,
 }
 
 /// Whether the config lets a backend take part in a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum Membership {
     /// It takes part.
     #[default]
     Active,

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     backend::{Backend, Endpoint, Key, TargetKey},
-    breaker::State,
+    breaker::{Gate, State},
     cell::{Cell, LastError},
-    mark::{MarkReason, Standing},
+    explain::Obstacle,
+    mark::{ActiveMark, MarkReason},
     read::{Rank, rank},
     time::Now,
 };
@@ -49,7 +50,7 @@ pub struct BackendSnapshot {
     /// Why it is not healthy: the reason of the largest weight.
     pub reason: Option<Reason>,
     /// Until when an operator has switched it off; it is asked for nothing meanwhile.
-    pub switched_off: Option<Standing>,
+    pub switched_off: Option<ActiveMark>,
     /// The generation of its own breaker.
     pub generation: u64,
     /// Attempts in flight.
@@ -70,6 +71,27 @@ pub enum Reason {
     Held,
     /// Its endpoint's breaker is open.
     EndpointOpen,
+}
+
+impl Reason {
+    /// The reason that an obstacle is; `None` for one that says nothing about health.
+    fn of(obstacle: &Obstacle, is_held: impl FnOnce() -> bool) -> Option<Self> {
+        match obstacle {
+            Obstacle::Exclusion(mark) | Obstacle::Window(mark) => Some(Self::Mark(mark.reason)),
+            Obstacle::Breaker { .. } if is_held() => Some(Self::Held),
+            Obstacle::Breaker { .. } => Some(Self::BreakerOpen),
+            Obstacle::Endpoint { .. } => Some(Self::EndpointOpen),
+            Obstacle::Inactive
+            | Obstacle::Unconfigured
+            | Obstacle::SwitchedOff(_)
+            | Obstacle::Lacks(_)
+            | Obstacle::LastResortLimit { .. } => None,
+        }
+    }
+}
+
+fn is_held(backend: &Backend, now: Now) -> bool {
+    backend.health.cell.with(|guarded| guarded.breaker.is_held(now))
 }
 
 /// The health of one endpoint.
@@ -95,7 +117,7 @@ pub struct KeySnapshot {
     /// Its name.
     pub id: String,
     /// Until when, and why.
-    pub exclusion: Standing,
+    pub exclusion: ActiveMark,
 }
 
 impl BackendSnapshot {
@@ -106,22 +128,24 @@ impl BackendSnapshot {
         let state = own.state(now).max(endpoint_state);
         let exclusion = exclusion(backend, now);
         let window = window(backend, now).filter(|_| reading.is_in_window);
-        let reason = if let Some(standing) = exclusion {
-            Some(Reason::Mark(standing.reason))
-        } else if own.state(now) == State::Open {
-            let is_held = backend.health.cell.with(|guarded| guarded.breaker.is_held(now));
-            Some(if is_held { Reason::Held } else { Reason::BreakerOpen })
-        } else if endpoint_state == State::Open {
-            Some(Reason::EndpointOpen)
-        } else {
-            window.map(|standing| Reason::Mark(standing.reason))
-        };
+        let is_open = |gate: &Gate| gate.state(now) == State::Open;
+        let opened = |gate: Gate| (State::Open, gate.free_from);
+        let own_open = Some(own).filter(is_open).map(opened);
+        let endpoint_open = endpoint.filter(is_open).map(opened);
+        let obstacles = [
+            exclusion.map(Obstacle::Exclusion),
+            own_open.map(|(state, free_from)| Obstacle::Breaker { state, free_from }),
+            endpoint_open.map(|(state, free_from)| Obstacle::Endpoint { state, free_from }),
+            window.map(Obstacle::Window),
+        ];
+        let heaviest = Obstacle::heaviest(obstacles.iter().flatten());
+        let reason = heaviest.and_then(|it| Reason::of(it, || is_held(backend, now)));
         let reached = backend.endpoint.as_ref().filter(|_| endpoint_state != State::Closed);
         let (endpoint_error, endpoint_check) = reached.map_or((None, None), |endpoint| {
             endpoint.cell.with(|guarded| (guarded.last_error, guarded.last_check))
         });
         let breakers = [own.half_open_from, endpoint.and_then(|gate| gate.half_open_from)];
-        let marks = [exclusion, window].map(|mark| mark.map(|standing| standing.until));
+        let marks = [exclusion, window].map(|mark| mark.map(|it| it.until));
         let until = breakers.into_iter().chain(marks).flatten();
         let (consecutive_failures, last_error, last_check, closed_since) =
             backend.health.cell.with(|guarded| {
@@ -144,7 +168,7 @@ impl BackendSnapshot {
             last_check: last_check.max(endpoint_check),
             deadline: until.filter(|until| !now.reached(*until)).max(),
             reason,
-            switched_off: backend.health.off.standing(now),
+            switched_off: backend.health.off.active(now),
             generation: own.generation,
             in_flight: backend.in_flight(),
             closed_since,
@@ -153,20 +177,20 @@ impl BackendSnapshot {
 }
 
 /// The exclusion of the target as a whole: its own, else its keys' if all are excluded.
-fn exclusion(backend: &Backend, now: Now) -> Option<Standing> {
-    let own = backend.health.exclusion.standing(now);
-    let keys: Option<Vec<Standing>> = backend.keys.iter().map(|key| key.excluded(now)).collect();
-    let first_back = keys.and_then(|keys| keys.into_iter().min_by_key(|standing| standing.until));
-    own.into_iter().chain(first_back).max_by_key(|standing| standing.until)
+fn exclusion(backend: &Backend, now: Now) -> Option<ActiveMark> {
+    let own = backend.health.exclusion.active(now);
+    let keys: Option<Vec<ActiveMark>> = backend.keys.iter().map(|key| key.excluded(now)).collect();
+    let first_back = keys.and_then(|keys| keys.into_iter().min_by_key(|mark| mark.until));
+    own.into_iter().chain(first_back).max_by_key(|mark| mark.until)
 }
 
 /// The window that ends first: the target is inside one while all of its usable keys are, or, if
 /// none is usable, all of them.
-fn window(backend: &Backend, now: Now) -> Option<Standing> {
+fn window(backend: &Backend, now: Now) -> Option<ActiveMark> {
     let is_usable = |key: &&TargetKey| key.excluded(now).is_none();
     let is_any_usable = backend.keys.iter().any(|key| is_usable(&key));
     let keys = backend.keys.iter().filter(|key| !is_any_usable || is_usable(key));
-    keys.filter_map(|key| key.window.standing(now)).min_by_key(|standing| standing.until)
+    keys.filter_map(|key| key.window.active(now)).min_by_key(|mark| mark.until)
 }
 
 impl EndpointSnapshot {
@@ -185,7 +209,7 @@ impl EndpointSnapshot {
 
 impl KeySnapshot {
     pub(crate) fn of(key: &Key, now: Now) -> Option<Self> {
-        let exclusion = key.exclusion.standing(now)?;
+        let exclusion = key.exclusion.active(now)?;
         Some(Self { id: key.id.to_string(), exclusion })
     }
 }

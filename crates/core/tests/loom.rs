@@ -15,11 +15,11 @@ use tidegate_core::{
     mark::MarkReason,
     outcome::Outcome,
     permit::Permit,
-    plan::{Ask, Plan, Step},
+    plan::{Plan, RequestSpec, Step},
     read::{Rank, Read},
     settings::{
-        Abilities, BackendSettings, BudgetSettings, HealthSettings, MemberSettings, RouteSettings,
-        Settings, Standing,
+        Abilities, BackendSettings, BudgetSettings, HealthSettings, MemberSettings, Membership,
+        RouteSettings, Settings,
     },
     time::{Millis, Now},
     transition::{Change, Notes},
@@ -59,7 +59,11 @@ fn one_backend(trial_permits: u32) -> Arc<Core> {
         }],
         routes: vec![RouteSettings {
             name: "main".to_owned(),
-            tiers: vec![vec![MemberSettings { backend: 0, weight: 1, standing: Standing::Active }]],
+            tiers: vec![vec![MemberSettings {
+                backend: 0,
+                weight: 1,
+                membership: Membership::Active,
+            }]],
             // Few buckets: every one is an atomic that loom keeps track of.
             budget: BudgetSettings { window: Millis(1), ratio: 0.2, floor: 100 },
             ..RouteSettings::default()
@@ -81,7 +85,7 @@ fn opened(trial_permits: u32) -> Arc<Core> {
 fn take(core: &Core, now: Now) -> ((Plan, Permit), Read) {
     let route = core.route("main").expect("the only route");
     let mut notes = Notes::default();
-    let mut plan = core.begin(route, now, &Ask::default());
+    let mut plan = core.begin(route, now, &RequestSpec::default());
     match plan.next(now, 1, &mut notes) {
         Step::Attempt(permit) => ((plan, permit), notes.reads[0]),
         Step::Finish(finish) => panic!("one target is always left to try: {finish:?}"),

@@ -4,7 +4,7 @@ use tidegate_core::{
     core::Core,
     settings::{
         Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
-        MemberSettings, RouteSettings, Settings, Standing,
+        MemberSettings, Membership, RouteSettings, Settings,
     },
     time::Millis,
 };
@@ -25,7 +25,7 @@ fn settings(targets: usize, routes: usize) -> Settings {
         answer_within: Millis::minutes(5),
         abilities: Abilities::default(),
     });
-    let member = |backend| MemberSettings { backend, weight: 1, standing: Standing::Active };
+    let member = |backend| MemberSettings { backend, weight: 1, membership: Membership::Active };
     let routes = (0..routes).map(|number| RouteSettings {
         name: format!("a-route-of-some-length-{number}"),
         tiers: vec![vec![member(0)], vec![member(1), member(2)]],

@@ -19,12 +19,12 @@ use tidegate_core::{
     attempt::End,
     breaker::State,
     core::Core,
-    explain::Obstacle,
-    mark::{MarkReason, Standing as MarkStanding},
+    explain::{Condition, Obstacle},
+    mark::{ActiveMark, MarkReason},
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
-    plan::{Ask, Plan, Step},
-    settings::{LastResortSettings, MemberSettings, RouteSettings, Standing as Membership},
+    plan::{Plan, RequestSpec, Step},
+    settings::{LastResortSettings, MemberSettings, Membership, RouteSettings},
     time::{Millis, Now},
     transition::Notes,
 };
@@ -50,7 +50,8 @@ pub fn route_name(server: &str) -> String {
 /// a tier for each, in the order in which they are preferred.
 #[must_use]
 pub fn route(server: &str, members: &[usize]) -> RouteSettings {
-    let tier = |&backend| vec![MemberSettings { backend, weight: 1, standing: Membership::Active }];
+    let tier =
+        |&backend| vec![MemberSettings { backend, weight: 1, membership: Membership::Active }];
     RouteSettings {
         name: route_name(server),
         tiers: members.iter().map(tier).collect(),
@@ -198,7 +199,11 @@ impl Walk {
     ) -> Option<Self> {
         let route = core.route(&route_name(server))?;
         let stays_at = stays_at.map(backend_id);
-        let ask = Ask { within: Some(within), stays_at: stays_at.as_deref(), ..Ask::default() };
+        let ask = RequestSpec {
+            within: Some(within),
+            stays_at: stays_at.as_deref(),
+            ..RequestSpec::default()
+        };
         Some(Self { plan: core.begin(route, now, &ask) })
     }
 
@@ -290,14 +295,13 @@ pub fn standing(core: &Core, server: &str, now: Now) -> Standing {
 }
 
 fn standing_of(core: &Core, backend: &str, now: Now) -> Standing {
-    let Some((state, obstacles)) = core.standing(now, backend) else {
+    let Some(Condition { state, obstacles }) = core.condition(now, backend) else {
         return Standing::Unhealthy(Cause::Closing, None);
     };
-    // The worst first: what the core would name as the reason.
-    let worst = obstacles.iter().filter(|it| !is_slot_taken(it)).max_by_key(|it| weight(it));
-    match worst {
+    let heaviest = Obstacle::heaviest(obstacles.iter().filter(|it| !is_slot_taken(it)));
+    match heaviest {
         Some(obstacle) => {
-            let until = obstacles.iter().filter_map(re_entry).max();
+            let until = obstacles.iter().filter_map(Obstacle::re_entry).max();
             let until = until.filter(|until| *until != Now::NEVER);
             Standing::Unhealthy(cause_of(obstacle), until.map(|until| until.since(now)))
         }
@@ -311,38 +315,12 @@ fn is_slot_taken(obstacle: &Obstacle) -> bool {
     matches!(obstacle, Obstacle::Breaker { state: State::HalfOpen, .. })
 }
 
-const fn weight(obstacle: &Obstacle) -> u8 {
-    match obstacle {
-        Obstacle::Window(_) => 1,
-        Obstacle::Breaker { .. } | Obstacle::Endpoint { .. } => 2,
-        Obstacle::Exclusion(_) => 3,
-        Obstacle::Inactive
-        | Obstacle::Unconfigured
-        | Obstacle::SwitchedOff(_)
-        | Obstacle::Lacks(_)
-        | Obstacle::LastResortLimit { .. } => 4,
-    }
-}
-
-const fn re_entry(obstacle: &Obstacle) -> Option<Now> {
-    match obstacle {
-        Obstacle::Window(standing)
-        | Obstacle::Exclusion(standing)
-        | Obstacle::SwitchedOff(standing) => Some(standing.until),
-        Obstacle::Breaker { free_from, .. } | Obstacle::Endpoint { free_from, .. } => {
-            Some(*free_from)
-        }
-        Obstacle::LastResortLimit { free_from } => Some(*free_from),
-        Obstacle::Inactive | Obstacle::Unconfigured | Obstacle::Lacks(_) => None,
-    }
-}
-
 const fn cause_of(obstacle: &Obstacle) -> Cause {
     match obstacle {
         Obstacle::Breaker { .. } | Obstacle::Endpoint { .. } | Obstacle::LastResortLimit { .. } => {
             Cause::CircuitOpen
         }
-        Obstacle::Exclusion(MarkStanding { reason: MarkReason::AuthRejected, .. }) => {
+        Obstacle::Exclusion(ActiveMark { reason: MarkReason::AuthRejected, .. }) => {
             Cause::AuthRejected
         }
         Obstacle::Window(_) | Obstacle::Exclusion(_) => Cause::RateLimited,

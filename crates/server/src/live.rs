@@ -17,7 +17,7 @@ use tidegate_core::{
     core::Core,
     route::Route,
     settings::{
-        Abilities, BackendSettings, KeyFingerprint, Kind, MemberSettings, RouteSettings, Standing,
+        Abilities, BackendSettings, KeyFingerprint, Kind, MemberSettings, Membership, RouteSettings,
     },
     time::{Millis, Now},
 };
@@ -98,7 +98,7 @@ impl Live {
         seed: u64,
     ) -> Result<Self, ProviderError> {
         let keyless =
-            config.providers.iter().filter(|(_, it)| it.standing == Standing::Unconfigured);
+            config.providers.iter().filter(|(_, it)| it.membership == Membership::Unconfigured);
         let unconfigured = keyless.map(|(name, _)| name.clone()).collect();
         add_direct_routes(&mut config);
         add_server_routes(&mut config);
@@ -221,7 +221,8 @@ fn add_direct_routes(config: &mut Config) {
         let of_provider =
             |(_, it): &(usize, &BackendSettings)| it.endpoint == Some(provider.endpoint);
         for (index, backend) in settings.backends.iter().enumerate().filter(of_provider) {
-            let member = MemberSettings { backend: index, weight: 1, standing: provider.standing };
+            let member =
+                MemberSettings { backend: index, weight: 1, membership: provider.membership };
             direct_routes.push(RouteSettings {
                 name: direct(&backend.id),
                 tiers: vec![vec![member]],

@@ -122,12 +122,12 @@ fn health_and_timeouts_come_from_the_innermost_block() {
 fn a_route_keeps_its_tiers_and_every_setting() {
     let settings = config().settings;
     let fast = &settings.routes[0];
-    let member = |backend, weight, standing| MemberSettings { backend, weight, standing };
+    let member = |backend, weight, membership| MemberSettings { backend, weight, membership };
     assert_eq!(
         fast.tiers,
         [
-            vec![member(0, 1, Standing::Active)],
-            vec![member(1, 3, Standing::Unconfigured), member(2, 1, Standing::Active)]
+            vec![member(0, 1, Membership::Active)],
+            vec![member(1, 3, Membership::Unconfigured), member(2, 1, Membership::Active)]
         ]
     );
     assert_eq!(fast.tactic, Tactic::Weighted);
@@ -138,7 +138,7 @@ fn a_route_keeps_its_tiers_and_every_setting() {
     let plain = &settings.routes[1];
     let expected = RouteSettings {
         name: "plain".into(),
-        tiers: vec![vec![member(0, 1, Standing::Active), member(2, 1, Standing::Active)]],
+        tiers: vec![vec![member(0, 1, Membership::Active), member(2, 1, Membership::Active)]],
         ..RouteSettings::default()
     };
     assert_eq!(*plain, expected, "an unwritten key is the core's default");

@@ -1,7 +1,7 @@
 //! Affinity: when a pin is set, honoured, kept, moved, and when it ends.
 
 use tidegate_core::{
-    choice::PinUse, outcome::OutcomeKind, plan::Ask, settings::PinMode, time::Millis,
+    choice::PinUse, outcome::OutcomeKind, plan::RequestSpec, settings::PinMode, time::Millis,
 };
 
 use crate::bed::{Bed, Told, come_back, ok, refused, status};
@@ -13,8 +13,8 @@ fn pin_use(told: &Told) -> PinUse {
     told.plan.attempts().iter().next().expect("an attempt was made").pin
 }
 
-fn ask(session: &str) -> Ask<'_> {
-    Ask { session, ..Ask::default() }
+fn ask(session: &str) -> RequestSpec<'_> {
+    RequestSpec { session, ..RequestSpec::default() }
 }
 
 /// `main` = a, then b; a has just closed again, the session is pinned to b.
@@ -58,7 +58,9 @@ fn a_pin_holds_at_exactly_its_deadline_and_use_does_not_extend_it() {
 #[test]
 fn route_caller_and_session_each_pin_apart() {
     let mut bed = Bed::of(&["a b"]);
-    bed.request_as(&Ask { caller: "one", session: "s", ..Ask::default() }, |_| ok());
+    bed.request_as(&RequestSpec { caller: "one", session: "s", ..RequestSpec::default() }, |_| {
+        ok()
+    });
     let route = bed.core.route("main").expect("every bed has it");
     assert!(bed.core.pinned(route, bed.now, "one", "s").is_some());
     assert!(bed.core.pinned(route, bed.now, "two", "s").is_none());
@@ -265,7 +267,7 @@ fn the_table_is_bounded_and_sweeping_drops_what_expired() {
 #[test]
 fn a_conversation_stays_where_its_state_is_while_nothing_stands_against_that_target() {
     let mut bed = Bed::of(&["a", "b"]);
-    let stays = Ask { stays_at: Some("b"), ..Ask::default() };
+    let stays = RequestSpec { stays_at: Some("b"), ..RequestSpec::default() };
     let told = bed.request_as(&stays, |_| ok());
     assert_eq!((told.visited.join(" "), pin_use(&told)), ("b".to_owned(), PinUse::Honoured));
     bed.wait(10 * 60 * 60_000);
@@ -279,7 +281,7 @@ fn a_conversation_stays_where_its_state_is_while_nothing_stands_against_that_tar
 #[test]
 fn an_attempt_that_was_passed_says_nothing_about_its_target_and_the_request_goes_on() {
     let mut bed = Bed::of(&["a", "b"]);
-    let mut plan = bed.begin("main", &Ask::default());
+    let mut plan = bed.begin("main", &RequestSpec::default());
     let permit = bed.next_permit(&mut plan);
     plan.pass(bed.now, permit, &refused());
     let permit = bed.next_permit(&mut plan);

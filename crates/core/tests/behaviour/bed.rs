@@ -10,11 +10,11 @@ use tidegate_core::{
     core::Core,
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
-    plan::{Ask, Plan, Step},
+    plan::{Plan, RequestSpec, Step},
     probe::ProbeOutcome,
     settings::{
         Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
-        LastResortSettings, MemberSettings, RouteSettings, Settings, Standing,
+        LastResortSettings, MemberSettings, Membership, RouteSettings, Settings,
     },
     snapshot::{BackendSnapshot, EndpointSnapshot},
     time::{Millis, Now},
@@ -52,7 +52,7 @@ impl Bed {
         let member = |name: &str| MemberSettings {
             backend: place(name),
             weight: 1,
-            standing: Standing::Active,
+            membership: Membership::Active,
         };
         let main = RouteSettings {
             name: "main".to_owned(),
@@ -141,7 +141,7 @@ impl Bed {
     }
 
     /// Begins a request on a route.
-    pub(crate) fn begin(&mut self, route: &str, ask: &Ask<'_>) -> Plan {
+    pub(crate) fn begin(&mut self, route: &str, ask: &RequestSpec<'_>) -> Plan {
         let route = self.core.route(route).expect("a listed route");
         self.core.begin(route, self.now, ask)
     }
@@ -161,7 +161,8 @@ impl Bed {
 
     /// An attempt of one target, chosen by nobody.
     pub(crate) fn take(&mut self, target: &str) -> Held {
-        let mut plan = self.begin(target, &Ask { is_stream: true, ..Ask::default() });
+        let mut plan =
+            self.begin(target, &RequestSpec { is_stream: true, ..RequestSpec::default() });
         let permit = self.next_permit(&mut plan);
         Held { plan, permit }
     }
@@ -197,7 +198,7 @@ impl Bed {
 
     /// A request on `main`, every attempt of which ends as `script` says.
     pub(crate) fn request(&mut self, script: impl FnMut(&str) -> Outcome) -> Told {
-        self.request_as(&Ask::default(), script)
+        self.request_as(&RequestSpec::default(), script)
     }
 
     /// A request of a session on `main`.
@@ -206,12 +207,12 @@ impl Bed {
         session: &str,
         script: impl FnMut(&str) -> Outcome,
     ) -> Vec<String> {
-        self.request_as(&Ask { session, ..Ask::default() }, script).visited
+        self.request_as(&RequestSpec { session, ..RequestSpec::default() }, script).visited
     }
 
     pub(crate) fn request_as(
         &mut self,
-        ask: &Ask<'_>,
+        ask: &RequestSpec<'_>,
         mut script: impl FnMut(&str) -> Outcome,
     ) -> Told {
         let mut plan = self.begin("main", ask);

@@ -466,7 +466,7 @@ fn an_expired_trial_gives_back_no_slot_that_is_another_s() {
 #[test]
 fn the_lease_follows_the_request_s_own_deadline() {
     let mut bed = half_open();
-    let ask = tidegate_core::plan::Ask {
+    let ask = tidegate_core::plan::RequestSpec {
         is_stream: true,
         within: Some(Millis(5_000)),
         ..Default::default()

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{
     attempt::{Answer, End},
     breaker::State,
-    explain::{Obstacle, Verdict},
+    explain::{Condition, Obstacle, Verdict},
     outcome::OutcomeKind,
-    plan::Ask,
+    plan::RequestSpec,
     read::Rank,
     route::{Ability, Needs},
-    settings::{Standing, Tactic},
+    settings::{Membership, Tactic},
     time::{Millis, Now},
 };
 
@@ -39,8 +39,8 @@ fn the_lowest_tier_is_used_while_nothing_stands_against_it() {
 #[test]
 fn inactive_unconfigured_and_switched_off_targets_are_no_candidates() {
     let mut bed = Bed::of(&["a b c", "d"]).route(|route| {
-        route.tiers[0][0].standing = Standing::Inactive;
-        route.tiers[0][1].standing = Standing::Unconfigured;
+        route.tiers[0][0].membership = Membership::Inactive;
+        route.tiers[0][1].membership = Membership::Unconfigured;
     });
     bed.core.switch_off(bed.now, "c", Some(Now::NEVER), &mut bed.notes);
     assert_eq!(bed.request(|_| status(500)).visited, ["d"]);
@@ -63,7 +63,7 @@ fn a_switch_without_an_end_is_shown_without_one() {
     let mut bed = Bed::of(&["a"]);
     bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);
     let route = bed.core.route("main").expect("every bed has it");
-    let told = bed.core.explain(route, bed.now, &Ask::default(), 0);
+    let told = bed.core.explain(route, bed.now, &RequestSpec::default(), 0);
     let Verdict::Skipped(obstacles) = &told.candidates[0].verdict else {
         panic!("{told:?}");
     };
@@ -71,18 +71,19 @@ fn a_switch_without_an_end_is_shown_without_one() {
 }
 
 #[test]
-fn a_backends_standing_tells_all_that_stands_against_it() {
+fn a_backends_condition_tells_all_that_stands_against_it() {
     let mut bed = Bed::of(&["a"]);
-    let standing = |bed: &Bed| bed.core.standing(bed.now, "a").expect("it exists");
-    assert_eq!(standing(&bed), (State::Closed, Vec::new()));
+    let condition = |bed: &Bed| bed.core.condition(bed.now, "a").expect("it exists");
+    let healthy = Condition { state: State::Closed, obstacles: Vec::new() };
+    assert_eq!(condition(&bed), healthy);
     for _ in 0..3 {
         bed.request(|_| status(500));
     }
     bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);
-    let (state, obstacles) = standing(&bed);
+    let Condition { state, obstacles } = condition(&bed);
     assert_eq!(state, State::Open);
     assert!(matches!(obstacles[..], [Obstacle::SwitchedOff(_), Obstacle::Breaker { .. }]));
-    assert_eq!(bed.core.standing(bed.now, "b"), None);
+    assert_eq!(bed.core.condition(bed.now, "b"), None);
 }
 
 #[test]
@@ -101,11 +102,14 @@ fn a_missing_ability_is_a_400() {
         settings.backends[1].abilities.context = Some(1_000);
     });
     let needs = Needs { vision: true, context: 1_001, ..Needs::default() };
-    let told = bed.request_as(&Ask { needs, ..Ask::default() }, |_| ok());
+    let told = bed.request_as(&RequestSpec { needs, ..RequestSpec::default() }, |_| ok());
     assert_eq!((told.finish.end, told.finish.status), (End::NothingAble, 400));
     assert_eq!(told.finish.answer, Answer::NothingAble);
     let fits = Needs { vision: true, context: 1_000, ..Needs::default() };
-    assert_eq!(bed.request_as(&Ask { needs: fits, ..Ask::default() }, |_| ok()).visited, ["b"]);
+    assert_eq!(
+        bed.request_as(&RequestSpec { needs: fits, ..RequestSpec::default() }, |_| ok()).visited,
+        ["b"]
+    );
 }
 
 #[test]
@@ -146,7 +150,7 @@ fn a_plan_tells_what_each_member_lacks() {
     });
     let needs =
         Needs { kind: Some(Kind::Embeddings), vision: true, tools: true, ..Needs::default() };
-    let told = bed.request_as(&Ask { needs, ..Ask::default() }, |_| ok());
+    let told = bed.request_as(&RequestSpec { needs, ..RequestSpec::default() }, |_| ok());
     assert_eq!(told.finish.end, End::NothingAble);
     let lacking: Vec<_> = told.plan.lacking(bed.now).map(|(id, it)| (&**id, it)).collect();
     let expected = [("a", Ability::Kind), ("b", Ability::Vision), ("c", Ability::Tools)];
@@ -333,7 +337,7 @@ fn explaining_touches_no_state() {
         bed.wait(30_000);
         let before = (bed.core.snapshot(bed.now), bed.core.pin_count());
         let route = bed.core.route("main").expect("every bed has it");
-        let ask = Ask { session: "s", ..Ask::default() };
+        let ask = RequestSpec { session: "s", ..RequestSpec::default() };
         let first = bed.core.explain(route, bed.now, &ask, 3);
         for _ in 0..10 {
             assert_eq!(bed.core.explain(route, bed.now, &ask, 3), first, "{tactic:?}");
@@ -354,7 +358,7 @@ fn a_verdict_names_everything_that_stands_against_a_target() {
     let mut bed = Bed::of(&["a", "b"]).endpoint("host", "a");
     burden(&mut bed, "a", 7);
     let route = bed.core.route("main").expect("every bed has it");
-    let told = bed.core.explain(route, bed.now, &Ask::default(), 0);
+    let told = bed.core.explain(route, bed.now, &RequestSpec::default(), 0);
     let Verdict::Skipped(obstacles) = &told.candidates[0].verdict else { panic!("{told:?}") };
     assert!(obstacles.iter().any(|it| matches!(it, Obstacle::Breaker { .. })));
     assert!(obstacles.iter().any(|it| matches!(it, Obstacle::Endpoint { .. })));

@@ -3,7 +3,7 @@
 use tidegate_core::{
     attempt::{Answer, End},
     outcome::{Outcome, OutcomeKind},
-    plan::Ask,
+    plan::RequestSpec,
     settings::BudgetSettings,
     time::{Millis, Now},
 };
@@ -56,7 +56,7 @@ fn the_deadline_is_the_route_s_or_the_client_s_if_that_is_less() {
         [(None, 600_000), (Some(5_000), 5_000), (Some(u64::MAX), 600_000), (Some(0), 0)]
     {
         let mut bed = Bed::of(&["a"]);
-        let ask = Ask { within: within.map(Millis), ..Ask::default() };
+        let ask = RequestSpec { within: within.map(Millis), ..RequestSpec::default() };
         assert_eq!(bed.begin("main", &ask).deadline(), Now(expected));
     }
 }
@@ -65,7 +65,7 @@ fn the_deadline_is_the_route_s_or_the_client_s_if_that_is_less() {
 fn nothing_starts_at_or_after_the_deadline() {
     for (wait, expected) in [(4_999, true), (5_000, false)] {
         let mut bed = Bed::of(&["a", "b"]);
-        let ask = Ask { within: Some(Millis(5_000)), ..Ask::default() };
+        let ask = RequestSpec { within: Some(Millis(5_000)), ..RequestSpec::default() };
         let mut plan = bed.begin("main", &ask);
         let permit = bed.next_permit(&mut plan);
         bed.wait(wait);

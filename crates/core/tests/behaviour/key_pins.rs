@@ -47,11 +47,11 @@ fn a_key_excluded_meanwhile_moves_the_pin_without_a_new_lock_time() {
     bed.session("s", |_| ok());
     let out = bed.session("t", |_| ok());
     assert_eq!(out, ["a#1"]);
-    let mut plan = bed.begin("main", &tidegate_core::plan::Ask::default());
+    let mut plan = bed.begin("main", &tidegate_core::plan::RequestSpec::default());
     let third = bed.next_permit(&mut plan);
     assert_eq!(third.key(), 2);
     drop(third);
-    let mut plan = bed.begin("main", &tidegate_core::plan::Ask::default());
+    let mut plan = bed.begin("main", &tidegate_core::plan::RequestSpec::default());
     let first = bed.next_permit(&mut plan);
     assert_eq!(first.key(), 0);
     plan.report(bed.now, first, &status(402), &mut bed.notes);

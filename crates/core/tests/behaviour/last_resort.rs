@@ -5,7 +5,7 @@ use tidegate_core::{
     choice::PinUse,
     explain::{Obstacle, Verdict},
     outcome::OutcomeKind,
-    plan::Ask,
+    plan::RequestSpec,
     settings::LastResortSettings,
     time::{Millis, Now},
 };
@@ -110,7 +110,7 @@ fn a_skipped_pin_is_kept() {
     bed.trip("a");
     bed.trip("b");
     // Tier 0 is no better: both are open, and it is not in a promotion hold, so the pin is left.
-    let ask = Ask { session: "s", ..Ask::default() };
+    let ask = RequestSpec { session: "s", ..RequestSpec::default() };
     assert_eq!(bed.request_as(&ask, |_| status(500)).visited, ["a"]);
     assert_eq!(bed.pinned("s").as_deref(), Some("a"));
     let told = bed.request_as(&ask, |_| status(500));
@@ -140,11 +140,11 @@ fn an_explanation_shows_the_limit_and_takes_no_token() {
     bed.trip("b");
     let route = std::sync::Arc::clone(bed.core.route("main").expect("every bed has it"));
     for _ in 0..5 {
-        let told = bed.core.explain(&route, bed.now, &Ask::default(), 0);
+        let told = bed.core.explain(&route, bed.now, &RequestSpec::default(), 0);
         assert_eq!(told.candidates[0].verdict, Verdict::Chosen { is_last_resort: true });
     }
     bed.request(|_| status(500));
-    let told = bed.core.explain(&route, bed.now, &Ask::default(), 0);
+    let told = bed.core.explain(&route, bed.now, &RequestSpec::default(), 0);
     let Verdict::Skipped(obstacles) = &told.candidates[0].verdict else { panic!("{told:?}") };
     assert!(obstacles.contains(&Obstacle::LastResortLimit { free_from: Now(2_000) }));
     assert_eq!(told.candidates[1].verdict, Verdict::Chosen { is_last_resort: true });

@@ -213,7 +213,7 @@ fn nothing_is_tried_again_after_content_was_released() {
     use OutcomeKind::*;
     for kind in [Timeout, Transport, ServerError, Truncated, RateLimited] {
         let mut bed = Bed::of(&["a", "b"]);
-        let mut plan = bed.begin("main", &tidegate_core::plan::Ask::default());
+        let mut plan = bed.begin("main", &tidegate_core::plan::RequestSpec::default());
         let mut permit = bed.next_permit(&mut plan);
         permit.content(bed.now, Millis(1), &mut bed.notes);
         plan.report(bed.now, permit, &of_kind(kind, 200), &mut bed.notes);
@@ -224,7 +224,7 @@ fn nothing_is_tried_again_after_content_was_released() {
 #[test]
 fn a_dropped_permit_ends_the_request_like_a_cancellation() {
     let mut bed = Bed::of(&["a", "b"]);
-    let mut plan = bed.begin("main", &tidegate_core::plan::Ask::default());
+    let mut plan = bed.begin("main", &tidegate_core::plan::RequestSpec::default());
     drop(bed.next_permit(&mut plan));
     match bed.next(&mut plan) {
         tidegate_core::plan::Step::Finish(finish) => assert_eq!(finish.end, End::Cancelled),

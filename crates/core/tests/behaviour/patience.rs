@@ -6,19 +6,19 @@ use tidegate_core::{
     breaker::State,
     outcome::OutcomeKind,
     permit::Permit,
-    plan::{Ask, PatienceVerdict, Plan, Step},
+    plan::{PatienceVerdict, Plan, RequestSpec, Step},
     time::{Millis, Now},
 };
 
 use crate::bed::{Bed, ok, status};
 
 /// A streaming request of a client that waits so long.
-fn patient(ms: u64) -> Ask<'static> {
-    Ask { is_stream: true, patience: Some(Millis(ms)), ..Ask::default() }
+fn patient(ms: u64) -> RequestSpec<'static> {
+    RequestSpec { is_stream: true, patience: Some(Millis(ms)), ..RequestSpec::default() }
 }
 
 /// Begins a request on `main` and sends its first attempt.
-fn sent(bed: &mut Bed, ask: &Ask<'_>) -> (Plan, Permit) {
+fn sent(bed: &mut Bed, ask: &RequestSpec<'_>) -> (Plan, Permit) {
     let mut plan = bed.begin("main", ask);
     let permit = sent_next(bed, &mut plan);
     (plan, permit)
@@ -38,7 +38,7 @@ fn wake(bed: &mut Bed, plan: &Plan, permit: &mut Permit) -> (u64, PatienceVerdic
 
 /// One answer of `target` after so long, as a stream or not.
 fn answer_after(bed: &mut Bed, target: &str, is_stream: bool, ms: u64) {
-    let mut plan = bed.begin(target, &Ask { is_stream, ..Ask::default() });
+    let mut plan = bed.begin(target, &RequestSpec { is_stream, ..RequestSpec::default() });
     let mut permit = bed.next_permit(&mut plan);
     permit.content(bed.now, Millis(ms), &mut bed.notes);
     plan.report(bed.now, permit, &ok(), &mut bed.notes);
@@ -78,7 +78,7 @@ fn the_share_is_the_routes() {
 #[test]
 fn a_request_without_patience_is_never_asked_about() {
     let mut bed = Bed::of(&["a", "b"]);
-    let (plan, permit) = sent(&mut bed, &Ask { is_stream: true, ..Ask::default() });
+    let (plan, permit) = sent(&mut bed, &RequestSpec { is_stream: true, ..RequestSpec::default() });
     assert_eq!(plan.wake_at(&permit), None);
 }
 
@@ -97,7 +97,7 @@ fn the_usual_time_of_answers_says_nothing_about_streams() {
     let (plan, mut permit) = sent(&mut bed, &patient(10_000));
     assert_eq!(wake(&mut bed, &plan, &mut permit).0, 6_000);
     bed.now = Now::ZERO;
-    let (plan, mut permit) = sent(&mut bed, &Ask { is_stream: false, ..patient(10_000) });
+    let (plan, mut permit) = sent(&mut bed, &RequestSpec { is_stream: false, ..patient(10_000) });
     assert_eq!(wake(&mut bed, &plan, &mut permit).0, 7_000);
 }
 
@@ -339,7 +339,8 @@ fn a_hanging_first_choice_opens_after_three_impatient_clients() {
 #[test]
 fn a_deadline_that_ends_a_silent_attempt_is_a_504_too() {
     let mut bed = Bed::of(&["a"]);
-    let (mut plan, permit) = sent(&mut bed, &Ask { is_stream: true, ..Ask::default() });
+    let (mut plan, permit) =
+        sent(&mut bed, &RequestSpec { is_stream: true, ..RequestSpec::default() });
     bed.wait(600_000);
     let outcome = plan.abandoned(bed.now, &permit);
     plan.report(bed.now, permit, &outcome, &mut bed.notes);

@@ -8,7 +8,7 @@ use tidegate_core::{
     choice::select,
     core::Core,
     outcome::{Outcome, OutcomeKind},
-    plan::{Ask, PatienceVerdict, Step},
+    plan::{PatienceVerdict, RequestSpec, Step},
     settings::{HealthSettings, PinMode, RouteSettings, Settings, Tactic},
     time::{Millis, Now},
     transition::Notes,
@@ -124,12 +124,12 @@ proptest! {
                 continue;
             };
             let session = session.map_or_else(String::new, |it| it.to_string());
-            let mut plan = bed.begin("main", &Ask { session: &session, ..Ask::default() });
+            let mut plan = bed.begin("main", &RequestSpec { session: &session, ..RequestSpec::default() });
             let mut endings = endings.iter().cycle();
             while let Step::Attempt(permit) = bed.next(&mut plan) {
                 let attempt = *plan.attempts().iter().last().expect("one was made");
                 let reads = bed.notes.reads.clone();
-                let again = select(&reads, &attempt.circumstances, |_| attempt.cursor);
+                let again = select(&reads, &attempt.input, |_| attempt.cursor);
                 let again = again.expect("something was chosen");
                 prop_assert_eq!(reads[again.index].candidate, attempt.candidate);
                 prop_assert_eq!((again.rank, again.by), (attempt.rank, attempt.by));
@@ -174,7 +174,7 @@ proptest! {
         });
         for (now, outcome) in steps {
             bed.now = Now(now);
-            let ask = Ask { session: "s", within: Some(Millis(within)), ..Ask::default() };
+            let ask = RequestSpec { session: "s", within: Some(Millis(within)), ..RequestSpec::default() };
             bed.request_as(&ask, |_| outcome);
             bed.core.endpoint_probed(bed.now, "host", probed(now % 2 == 0), true, &mut bed.notes);
             let mut held = bed.begin("main", &ask);
@@ -182,7 +182,7 @@ proptest! {
                 permit.content(Now(now), Millis(now), &mut bed.notes);
             }
             let patience = Some(Millis(within));
-            let mut held = bed.begin("main", &Ask { patience, is_stream: true, ..Ask::default() });
+            let mut held = bed.begin("main", &RequestSpec { patience, is_stream: true, ..RequestSpec::default() });
             while let Step::Attempt(mut permit) = bed.next(&mut held) {
                 permit.sent(bed.now);
                 bed.now = held.wake_at(&permit).unwrap_or(bed.now).max(bed.now);
@@ -214,7 +214,7 @@ proptest! {
         let told = [
             serde_json::to_string(&bed.core.snapshot(bed.now)),
             serde_json::to_string(&bed.notes.transitions),
-            serde_json::to_string(&bed.core.explain(route, bed.now, &Ask::default(), 0)),
+            serde_json::to_string(&bed.core.explain(route, bed.now, &RequestSpec::default(), 0)),
         ];
         for json in told {
             let json = json.expect("what the core tells can be written as JSON");
@@ -270,7 +270,7 @@ fn a_core_without_anything_answers_too() {
     };
     let core = core.reload(Now::NEVER, &empty);
     let route = core.route("main").expect("it was added");
-    let mut plan = core.begin(route, Now::ZERO, &Ask::default());
+    let mut plan = core.begin(route, Now::ZERO, &RequestSpec::default());
     let step = plan.next(Now::ZERO, 0, &mut Notes::default());
     assert!(matches!(step, Step::Finish(finish) if finish.status == 503));
 }

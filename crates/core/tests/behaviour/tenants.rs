@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tidegate_core::{
     draw::mix,
     outcome::{Outcome, OutcomeKind},
-    plan::{Ask, Step},
+    plan::{RequestSpec, Step},
     settings::Tactic,
 };
 
@@ -29,7 +29,7 @@ fn noise() -> impl Strategy<Value = Vec<(Noise, String)>> {
 
 /// A bad request of another caller, with draws of its own.
 fn disturb(bed: &mut Bed, noise: Noise, session: &str, draw: u64) {
-    let ask = Ask { caller: "noisy", session, ..Ask::default() };
+    let ask = RequestSpec { caller: "noisy", session, ..RequestSpec::default() };
     let mut plan = bed.begin("main", &ask);
     let Step::Attempt(permit) = plan.next(bed.now, draw, &mut bed.notes) else { return };
     let kind = match noise {

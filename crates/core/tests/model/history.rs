@@ -6,8 +6,8 @@ use tidegate_core::{
     probe::ProbeOutcome,
     settings::{
         Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings,
-        KeyFingerprint, KeySettings, LastResortSettings, MemberSettings, OnAuthError, PinMode,
-        RouteSettings, Settings, Standing, Tactic,
+        KeyFingerprint, KeySettings, LastResortSettings, MemberSettings, Membership, OnAuthError,
+        PinMode, RouteSettings, Settings, Tactic,
     },
     time::Millis,
 };
@@ -68,8 +68,8 @@ fn route(backends: usize) -> impl Strategy<Value = RouteSettings> {
     (tactic, tiers, limits, choices).prop_map(|(tactic, places, limits, choices)| {
         let mut tiers = vec![Vec::new(); 3];
         for (backend, (tier, weight, standing)) in places.into_iter().enumerate() {
-            let standing = if standing == 0 { Standing::Inactive } else { Standing::Active };
-            tiers[tier].push(MemberSettings { backend, weight, standing });
+            let membership = if standing == 0 { Membership::Inactive } else { Membership::Active };
+            tiers[tier].push(MemberSettings { backend, weight, membership });
         }
         tiers.retain(|tier| !tier.is_empty());
         RouteSettings {

@@ -5,7 +5,7 @@ use tidegate_core::{
     core::Core,
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
-    plan::{Ask, Plan, Step},
+    plan::{Plan, RequestSpec, Step},
     probe::ProbeOutcome,
     settings::{HealthSettings, Settings},
     time::{Millis, Now},
@@ -132,7 +132,7 @@ impl Pair {
         let now = self.now;
         let Deed::Begin { route, session, is_stream, within } = *deed else { return };
         let name = session.map_or_else(String::new, |it| it.to_string());
-        let ask = Ask { session: &name, is_stream, within, ..Ask::default() };
+        let ask = RequestSpec { session: &name, is_stream, within, ..RequestSpec::default() };
         let found = self.core.route(&self.settings.routes[route].name);
         let plan = self.core.begin(found.expect("it is listed"), now, &ask);
         let request = self.model.begin(now, route, session, (is_stream, within));

@@ -10,7 +10,7 @@ use tidegate_core::{
     attempt::End,
     breaker::State,
     outcome::{Outcome, OutcomeKind},
-    settings::{Settings, Standing, Tactic},
+    settings::{Membership, Settings, Tactic},
     time::{Millis, Now},
 };
 
@@ -278,7 +278,7 @@ impl Model {
         for (tier, members) in route.tiers.iter().enumerate() {
             for member in members {
                 let is_barred = self.backends[member.backend].is_off
-                    || member.standing != Standing::Active
+                    || member.membership != Membership::Active
                     || self.is_done(now, request, member.backend)
                     || self.is_too_small(request, member.backend);
                 if !is_barred {

@@ -5,10 +5,10 @@
 use tidegate_core::{
     core::Core,
     outcome::Outcome,
-    plan::{Ask, Step},
+    plan::{RequestSpec, Step},
     settings::{
         Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
-        MemberSettings, RouteSettings, Settings, Standing, Tactic,
+        MemberSettings, Membership, RouteSettings, Settings, Tactic,
     },
     time::{Millis, Now},
     transition::Notes,
@@ -49,7 +49,8 @@ impl Road {
             answer_within: Millis::minutes(5),
             abilities: Abilities::default(),
         });
-        let member = |backend| MemberSettings { backend, weight: 1, standing: Standing::Active };
+        let member =
+            |backend| MemberSettings { backend, weight: 1, membership: Membership::Active };
         let settings = Settings {
             endpoints: endpoints.collect(),
             keys: keys.collect(),
@@ -77,7 +78,7 @@ impl Road {
         self.now = self.now.after(Millis(1));
         self.draw = self.draw.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
         let route = self.core.route("main").expect("the only route");
-        let ask = Ask { session, is_stream: true, ..Ask::default() };
+        let ask = RequestSpec { session, is_stream: true, ..RequestSpec::default() };
         let mut plan = self.core.begin(route, self.now, &ask);
         let step = plan.next(self.now, self.draw, &mut self.notes);
         let Step::Attempt(mut permit) = step else { panic!("all is healthy: {step:?}") };

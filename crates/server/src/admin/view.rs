@@ -6,7 +6,7 @@
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{plan::Ask, route::Needs, time::Now};
+use tidegate_core::{plan::RequestSpec, route::Needs, time::Now};
 use tidegate_mcp::health;
 
 use super::{Answer, error};
@@ -81,7 +81,7 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
         Ok(resolved) => resolved,
         Err(missing) => return error(StatusCode::NOT_FOUND, &missing.to_string()),
     };
-    let ask = Ask {
+    let ask = RequestSpec {
         caller: &question.caller,
         session: &question.session,
         needs: Needs {
@@ -90,7 +90,7 @@ pub(super) fn explain(live: &Live, clock: &Clock, body: &[u8]) -> Answer {
             context: question.context,
             ..question.path.as_deref().map(needs_of_path).unwrap_or_default()
         },
-        ..Ask::default()
+        ..RequestSpec::default()
     };
     let explanation = live.core.explain(resolved.route, clock.now(), &ask, rng::draw());
     let mut shown = json!({
@@ -109,7 +109,7 @@ fn explain_server(live: &Live, clock: &Clock, server: &str) -> Answer {
         let message = format!("no MCP server, and no group of them, is named `{server}`");
         return error(StatusCode::NOT_FOUND, &message);
     };
-    let explanation = live.core.explain(route, clock.now(), &Ask::default(), rng::draw());
+    let explanation = live.core.explain(route, clock.now(), &RequestSpec::default(), rng::draw());
     let mut shown = json!({
         "server": server,
         "explanation": serde_json::to_value(&explanation).unwrap_or_default(),

@@ -11,7 +11,7 @@ use http::{HeaderMap, Response, StatusCode};
 use tidegate_core::{
     attempt::{Answer, End, Finish},
     outcome::Outcome,
-    plan::Ask,
+    plan::RequestSpec,
     route::Needs,
 };
 use tidegate_wire::{
@@ -83,7 +83,7 @@ pub(crate) async fn forward(
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
     let hold = Hold::of(live.file.routes.get(&**resolved.route.name()));
     let Needs { tools, vision, context, .. } = head.needs;
-    let ask = Ask {
+    let ask = RequestSpec {
         caller: &inbound.caller.name,
         session,
         needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
@@ -113,7 +113,7 @@ pub(crate) async fn forward(
     let mut said: Vec<Option<Said>> = Vec::new();
     loop {
         let (target, key) = match journey.next() {
-            Next::Ask { target, key } => (target, key),
+            Next::RequestSpec { target, key } => (target, key),
             Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
         };
         let build = || request::build(&inbound, &head, &target, key, resolved.model);

@@ -15,7 +15,7 @@ use tidegate_core::{
     explain::Obstacle,
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
-    plan::{Ask, Plan, Step},
+    plan::{Plan, RequestSpec, Step},
     time::{Millis, Now},
 };
 
@@ -49,8 +49,8 @@ pub(crate) struct Try {
 
 /// What to do next.
 pub(crate) enum Next {
-    /// Ask this target with this key.
-    Ask { target: Arc<Target>, key: usize },
+    /// RequestSpec this target with this key.
+    RequestSpec { target: Arc<Target>, key: usize },
     /// It is over.
     Over(Finish),
 }
@@ -83,7 +83,7 @@ impl Journey {
         worker: &Rc<Worker>,
         live: &Arc<Live>,
         resolved: &ResolvedRoute<'_>,
-        ask: &Ask<'_>,
+        ask: &RequestSpec<'_>,
         whose: Whose,
     ) -> Self {
         let now = worker.gateway.now();
@@ -111,7 +111,7 @@ impl Journey {
                 self.tell_choice(permit.backend().id());
                 self.permit = Some(permit);
                 match target {
-                    Some(target) => Next::Ask { target, key },
+                    Some(target) => Next::RequestSpec { target, key },
                     // The core and the targets are made from one config, so this does not happen;
                     // if it did, going on would be better than stopping.
                     None => {

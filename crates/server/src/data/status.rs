@@ -21,7 +21,7 @@ use tidegate_config::{file::RouteFile, glob::Glob};
 use tidegate_core::{
     LastError,
     explain::{Explanation, Verdict},
-    plan::Ask,
+    plan::RequestSpec,
     read::Rank,
     snapshot::{BackendSnapshot, Reason, Snapshot},
     time::Now,
@@ -120,7 +120,7 @@ fn is_seen(live: &Live, caller: &Caller, backend: &str) -> bool {
 
 pub(crate) fn explained(live: &Live, route: &str, now: Now) -> Option<Explanation> {
     let route = live.core.route(route)?;
-    Some(live.core.explain(route, now, &Ask::default(), 0))
+    Some(live.core.explain(route, now, &RequestSpec::default(), 0))
 }
 
 /// What the id of an MCP server's backend begins with.

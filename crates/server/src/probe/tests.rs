@@ -6,7 +6,7 @@ use std::future::pending;
 use http::StatusCode;
 use tidegate_core::{
     outcome::Outcome,
-    plan::{Ask, Step},
+    plan::{RequestSpec, Step},
     transition::Notes,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -108,7 +108,7 @@ async fn traffic_within_the_interval_replaces_the_probe() {
         for second in 1..100_u64 {
             sleep(Duration::from_secs(1)).await;
             let now = Now(second * 1000);
-            let mut plan = live.core.begin(route, now, &Ask::default());
+            let mut plan = live.core.begin(route, now, &RequestSpec::default());
             let Step::Attempt(permit) = plan.next(now, 0, &mut notes) else { panic!("barred") };
             plan.report(now, permit, &Outcome::answered(200), &mut notes);
         }
@@ -242,7 +242,7 @@ async fn a_healing_probe_that_gets_a_503_leaves_the_breaker_of_its_targets_open(
     let route = live.core.route("r").expect("the only route");
     let mut notes = Notes::default();
     for _ in 0..3 {
-        let mut plan = live.core.begin(route, Now(0), &Ask::default());
+        let mut plan = live.core.begin(route, Now(0), &RequestSpec::default());
         let Step::Attempt(permit) = plan.next(Now(0), 1, &mut notes) else { panic!("an attempt") };
         plan.report(Now(0), permit, &Outcome::answered(503), &mut notes);
     }

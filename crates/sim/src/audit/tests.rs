@@ -9,8 +9,8 @@ use tidegate_core::{
     breaker::{CloseCause, OpenCause, State},
     outcome::Outcome,
     permit::Permit,
-    plan::{Ask, Step},
-    settings::{BackendSettings, HealthSettings, MemberSettings, RouteSettings, Standing},
+    plan::{RequestSpec, Step},
+    settings::{BackendSettings, HealthSettings, MemberSettings, Membership, RouteSettings},
     time::Millis,
     transition::Notes,
 };
@@ -28,7 +28,8 @@ fn settings() -> Settings {
         answer_within: Millis::minutes(10),
         abilities: Default::default(),
     };
-    let member = |backend| vec![MemberSettings { backend, weight: 1, standing: Standing::Active }];
+    let member =
+        |backend| vec![MemberSettings { backend, weight: 1, membership: Membership::Active }];
     let route = RouteSettings {
         name: "r".to_owned(),
         tiers: vec![member(0), member(1)],
@@ -64,7 +65,7 @@ impl Stage {
     fn begin(&mut self) -> Plan {
         let route = Arc::clone(&self.core.routes()[0]);
         self.auditor.on_request(self.now);
-        self.core.begin(&route, self.now, &Ask::default())
+        self.core.begin(&route, self.now, &RequestSpec::default())
     }
 
     fn next(&mut self, plan: &mut Plan) -> Option<(Permit, Ticket)> {

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use tidegate_core::{
     core::Core,
     permit::Permit,
-    plan::{Ask, Plan, Step},
+    plan::{Plan, RequestSpec, Step},
     route::Route,
     time::{Millis, Now},
     transition::Notes,
@@ -101,7 +101,7 @@ impl Stage<'_> {
     }
 
     fn request(&mut self, session: &str) -> RequestTrace {
-        let ask = Ask { session, is_stream: true, ..Ask::default() };
+        let ask = RequestSpec { session, is_stream: true, ..RequestSpec::default() };
         let mut plan = self.core.begin(&self.route, self.now, &ask);
         self.auditor.on_request(self.now);
         let finish = loop {

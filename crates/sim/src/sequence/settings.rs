@@ -7,7 +7,7 @@ use tidegate_core::{
     route::MEMBERS_MAX,
     settings::{
         Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
-        MemberSettings, RouteSettings, Settings, Standing,
+        MemberSettings, Membership, RouteSettings, Settings,
     },
     time::Millis,
 };
@@ -80,6 +80,6 @@ fn tiers(layout: Layout, services: &[Service]) -> Vec<Vec<MemberSettings>> {
 }
 
 fn member(backend: usize, service: &Service) -> MemberSettings {
-    let standing = if service.inactive { Standing::Inactive } else { Standing::Active };
-    MemberSettings { backend, weight: service.weight, standing }
+    let membership = if service.inactive { Membership::Inactive } else { Membership::Active };
+    MemberSettings { backend, weight: service.weight, membership }
 }

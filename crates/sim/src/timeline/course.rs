@@ -33,7 +33,7 @@ pub(super) struct Course {
 
 /// What a course depends on besides the phase.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances<'a> {
+pub(super) struct ChoiceInput<'a> {
     pub(super) is_stream: bool,
     /// Attempts that the backend is busy with, this one included.
     pub(super) in_flight: u32,
@@ -47,14 +47,14 @@ pub(super) struct Circumstances<'a> {
 }
 
 /// The course of an attempt that meets a phase.
-pub(super) fn course(phase: &Phase, it: &Circumstances<'_>) -> Course {
+pub(super) fn course(phase: &Phase, it: &ChoiceInput<'_>) -> Course {
     let act = if it.lot < phase.share { phase.act } else { Act::Answer { factor: 1.0 } };
     let wanted = unhindered(act, phase, it);
     by_deadline(by_timers(wanted, it), it)
 }
 
 /// What would happen if nobody lost patience. An end at [`Now::NEVER`] never comes.
-fn unhindered(act: Act, phase: &Phase, it: &Circumstances<'_>) -> Course {
+fn unhindered(act: Act, phase: &Phase, it: &ChoiceInput<'_>) -> Course {
     let never = Millis(u64::MAX);
     let ok = Outcome::answered(200);
     let broken = |kind| Outcome::broken(kind, Some(200));
@@ -107,13 +107,7 @@ fn unhindered(act: Act, phase: &Phase, it: &Circumstances<'_>) -> Course {
     }
 }
 
-fn answer(
-    pace: &Pace,
-    factor: f64,
-    tokens: u32,
-    outcome: Outcome,
-    it: &Circumstances<'_>,
-) -> Course {
+fn answer(pace: &Pace, factor: f64, tokens: u32, outcome: Outcome, it: &ChoiceInput<'_>) -> Course {
     let crowd = crowding(pace, it.in_flight);
     let first = paced(pace, factor, it);
     let gap =
@@ -139,7 +133,7 @@ fn answer(
 }
 
 /// How long a first token takes at this pace now.
-fn paced(pace: &Pace, factor: f64, it: &Circumstances<'_>) -> Millis {
+fn paced(pace: &Pace, factor: f64, it: &ChoiceInput<'_>) -> Millis {
     let wobble = 1.0 + pace.jitter * (2.0 * it.wobble - 1.0);
     Millis(pace.latency.scaled(factor * wobble * crowding(pace, it.in_flight)).0.max(1))
 }
@@ -152,7 +146,7 @@ fn crowding(pace: &Pace, in_flight: u32) -> f64 {
 }
 
 /// The gateway's limits on waiting for one attempt.
-fn by_timers(course: Course, it: &Circumstances<'_>) -> Course {
+fn by_timers(course: Course, it: &ChoiceInput<'_>) -> Course {
     let timeouts = it.timeouts;
     // To the first content of a stream; without one to the head, and then from piece to piece.
     let limit = match (it.is_stream, course.head) {
@@ -173,7 +167,7 @@ fn by_timers(course: Course, it: &Circumstances<'_>) -> Course {
     cut(course, timeouts.total, timed_out)
 }
 
-fn by_deadline(course: Course, it: &Circumstances<'_>) -> Course {
+fn by_deadline(course: Course, it: &ChoiceInput<'_>) -> Course {
     cut(course, it.left, |_| None)
 }
 
@@ -220,7 +214,7 @@ mod tests {
 
     fn check(act: Act, is_stream: bool) -> (Option<u64>, Option<u64>, u64, OutcomeKind) {
         let timeouts = Timeouts::default();
-        let it = Circumstances {
+        let it = ChoiceInput {
             is_stream,
             in_flight: 1,
             lot: 0.0,
@@ -275,7 +269,7 @@ mod tests {
         let mut crowded = phase(Act::Answer { factor: 1.0 });
         crowded.pace.capacity = Some(10);
         let at = |in_flight| {
-            let it = Circumstances {
+            let it = ChoiceInput {
                 is_stream: true,
                 in_flight,
                 lot: 0.0,
@@ -292,7 +286,7 @@ mod tests {
     #[test]
     fn the_requests_own_deadline_ends_what_is_left() {
         let timeouts = Timeouts::default();
-        let it = Circumstances {
+        let it = ChoiceInput {
             is_stream: true,
             in_flight: 1,
             lot: 0.0,

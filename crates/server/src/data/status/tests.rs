@@ -20,7 +20,7 @@ fn fail(live: &Live, route: &str, status: u16, count: usize) {
     let mut notes = Notes::default();
     let route = live.core.route(route).expect("it is in the config");
     for _ in 0..count {
-        let mut plan: Plan = live.core.begin(route, Now(1000), &Ask::default());
+        let mut plan: Plan = live.core.begin(route, Now(1000), &RequestSpec::default());
         let Step::Attempt(permit) = plan.next(Now(1000), 0, &mut notes) else { panic!("barred") };
         plan.report(Now(1500), permit, &Outcome::answered(status), &mut notes);
     }

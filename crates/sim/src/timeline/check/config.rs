@@ -15,7 +15,7 @@ use tidegate_config::{
 };
 use tidegate_core::{
     probe::ProbeSettings,
-    settings::{KeyFingerprint, Settings, Standing},
+    settings::{KeyFingerprint, Membership, Settings},
 };
 
 use crate::timeline::{plot::World, script::Script};
@@ -54,8 +54,8 @@ pub(in crate::timeline) fn world(config: &Config) -> Option<World> {
         key.fingerprint = KeyFingerprint(number as u64 + 1);
     }
     for member in settings.routes.iter_mut().flat_map(|it| it.tiers.iter_mut().flatten()) {
-        if member.standing == Standing::Unconfigured {
-            member.standing = Standing::Active;
+        if member.membership == Membership::Unconfigured {
+            member.membership = Membership::Active;
         }
     }
     let wanted = config.file.default_route.as_deref();

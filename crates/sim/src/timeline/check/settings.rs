@@ -13,7 +13,7 @@ use tidegate_core::{
     probe::ProbeSettings,
     settings::{
         Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
-        MemberSettings, RouteSettings, Settings, Standing,
+        MemberSettings, Membership, RouteSettings, Settings,
     },
     time::Millis,
 };
@@ -172,7 +172,7 @@ fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSet
     let member = |backend: usize| MemberSettings {
         backend,
         weight: weight(backend),
-        standing: Standing::Active,
+        membership: Membership::Active,
     };
     if config.patience_share.is_some_and(|it| it.fraction() == 0.0) {
         let message = "`config.patience_share` of 0% leaves every attempt at once";

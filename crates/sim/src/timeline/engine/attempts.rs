@@ -10,7 +10,7 @@ use tidegate_core::{
 use super::{Engine, Event, Ongoing, between};
 use crate::{
     audit::Chosen,
-    timeline::course::{Circumstances, course, cut_off, left},
+    timeline::course::{ChoiceInput, course, cut_off, left},
 };
 use tidegate_core::draw::fraction;
 
@@ -66,7 +66,7 @@ impl Engine<'_> {
         let lot = if phase.share < 1.0 { fraction(self.backend_draws.draw()) } else { 0.0 };
         let wobbles = phase.pace.jitter > 0.0;
         let wobble = if wobbles { fraction(self.backend_draws.draw()) } else { 0.5 };
-        let circumstances = Circumstances {
+        let input = ChoiceInput {
             is_stream: call.is_stream,
             in_flight: self.busy[backend],
             lot,
@@ -74,7 +74,7 @@ impl Engine<'_> {
             timeouts: &world.timeouts[backend],
             left: left(now, plan.deadline()),
         };
-        let course = course(phase, &circumstances);
+        let course = course(phase, &input);
         // With content or an end at the same moment the core needs no separate word of the head.
         let head = course.head.filter(|&head| course.content.is_none() && head < course.end);
         permit.sent(now);

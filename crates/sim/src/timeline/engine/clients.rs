@@ -7,7 +7,7 @@
 use tidegate_core::{
     attempt::{End, Finish},
     draw::{below, fraction},
-    plan::Ask,
+    plan::RequestSpec,
     time::{Millis, Now},
 };
 
@@ -103,7 +103,8 @@ impl Engine<'_> {
         let call = &mut self.calls[slot as usize];
         let session = self.sessions.get(call.session as usize).map_or("", String::as_str);
         let patience = self.plot.traffic.patience;
-        let ask = Ask { session, is_stream: call.is_stream, patience, ..Ask::default() };
+        let ask =
+            RequestSpec { session, is_stream: call.is_stream, patience, ..RequestSpec::default() };
         call.plan = Some(self.core.begin(&self.route, now, &ask));
         if let Some(auditor) = &mut self.auditor {
             auditor.on_request(now);
