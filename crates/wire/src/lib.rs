@@ -16,15 +16,16 @@
 //!   and [`usage`]; [`events::EventReader`]: both, and what of it may be released.
 //! - [`mask`]: our own secrets, taken out of what a provider says.
 //! - [`error_body`]: what the gateway itself says when it cannot help, in the client's dialect.
+//! - [`convert`]: requests and answers that change their dialect on the way.
 //!
 //! Everything reads JSON through one checking cursor, [`json`].
 //!
-//! Conversion between dialects belongs here too, as modules beside [`dialect`]; requests and
-//! answers keep their dialect so far.
+//! Same-dialect traffic never goes through [`convert`], which is the one place that builds trees.
 
 pub mod body;
 mod choices;
 pub mod classify;
+pub mod convert;
 pub mod dialect;
 pub mod error_body;
 mod error_fields;

@@ -1,0 +1,51 @@
+//! Why a conversion cannot be made.
+
+/// A request that cannot be converted. Nothing of it is sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestFault {
+    /// The request is wrong in its own dialect.
+    #[error("`{param}` {problem}")]
+    Invalid {
+        /// The field at fault, such as `messages[2].role`.
+        param: String,
+        /// What is wrong with it, such as `must be a string`.
+        problem: String,
+    },
+    /// The request is right, and the target's dialect cannot say it.
+    #[error("{what} cannot be sent in this target's dialect")]
+    Impossible {
+        /// What cannot be said, such as `n above 1`.
+        what: String,
+    },
+}
+
+/// An answer that cannot be read: the target's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyFault {
+    /// It is no JSON.
+    #[error("not JSON")]
+    NotJson,
+    /// It is JSON, and not what the dialect says.
+    #[error("not an answer of its dialect: {problem}")]
+    NotTheDialect {
+        /// What is missing or wrong, as a fixed phrase.
+        problem: &'static str,
+    },
+    /// More had to be held back than the limit.
+    #[error("an answer that must be held back is too long")]
+    TooLong,
+}
+
+impl RequestFault {
+    /// A field that is wrong.
+    #[must_use]
+    pub fn invalid(param: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Invalid { param: param.into(), problem: problem.into() }
+    }
+
+    /// A thing that the target's dialect cannot say.
+    #[must_use]
+    pub fn impossible(what: impl Into<String>) -> Self {
+        Self::Impossible { what: what.into() }
+    }
+}

@@ -1,0 +1,213 @@
+//! Reading JSON objects field by field, with a path for every complaint.
+//!
+//! A reader takes the fields it knows out of the object; what is left is what it does not know,
+//! and goes to [`super::request::GenerationRequest::other`]. `null` counts as absent everywhere,
+//! because every vendor's SDK may send it for a field that was not set.
+
+use serde_json::{Map, Value};
+
+use super::fault::{ReplyFault, RequestFault};
+
+/// An object of a request that is being read, and where it stands.
+#[derive(Debug)]
+pub struct Fields {
+    path: String,
+    map: Map<String, Value>,
+}
+
+type Read<T> = Result<T, RequestFault>;
+
+impl Fields {
+    /// Reads a whole body.
+    ///
+    /// # Errors
+    /// It is no JSON object.
+    pub fn of_body(body: &[u8]) -> Read<Self> {
+        let value = serde_json::from_slice(body)
+            .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))?;
+        Self::new(String::new(), value)
+    }
+
+    /// An object that stands at `path`.
+    ///
+    /// # Errors
+    /// It is no object.
+    pub fn new(path: String, value: Value) -> Read<Self> {
+        match value {
+            Value::Object(map) => Ok(Self { path, map }),
+            _ if path.is_empty() => Err(RequestFault::invalid("body", "must be an object")),
+            _ => Err(RequestFault::invalid(path, "must be an object")),
+        }
+    }
+
+    /// The path of a field.
+    #[must_use]
+    pub fn path(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// A complaint about a field.
+    #[must_use]
+    pub fn fault(&self, key: &str, problem: impl Into<String>) -> RequestFault {
+        RequestFault::invalid(self.path(key), problem)
+    }
+
+    /// Takes a field that is not null.
+    pub fn take(&mut self, key: &str) -> Option<Value> {
+        // The order of what is left is shown to nobody, so the quick removal serves.
+        self.map.swap_remove(key).filter(|value| !value.is_null())
+    }
+
+    /// Takes a string.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn string(&mut self, key: &str) -> Read<Option<String>> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.fault(key, "must be a string")),
+        }
+    }
+
+    /// Takes a string that must be there.
+    ///
+    /// # Errors
+    /// It is missing or something else.
+    pub fn required_string(&mut self, key: &str) -> Read<String> {
+        self.string(key)?.ok_or_else(|| self.fault(key, "is missing"))
+    }
+
+    /// Takes a bool.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn boolean(&mut self, key: &str) -> Read<Option<bool>> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(_) => Err(self.fault(key, "must be a boolean")),
+        }
+    }
+
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn number(&mut self, key: &str) -> Read<Option<f64>> {
+        match self.take(key).map(|value| value.as_f64()) {
+            None => Ok(None),
+            Some(Some(number)) => Ok(Some(number)),
+            Some(None) => Err(self.fault(key, "must be a number")),
+        }
+    }
+
+    /// Takes a count: a whole number that is not negative.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn count(&mut self, key: &str) -> Read<Option<u64>> {
+        match self.take(key).map(|value| value.as_u64()) {
+            None => Ok(None),
+            Some(Some(number)) => Ok(Some(number)),
+            Some(None) => Err(self.fault(key, "must be a whole number that is not negative")),
+        }
+    }
+
+    /// Takes a whole number.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn integer(&mut self, key: &str) -> Read<Option<i64>> {
+        match self.take(key).map(|value| value.as_i64()) {
+            None => Ok(None),
+            Some(Some(number)) => Ok(Some(number)),
+            Some(None) => Err(self.fault(key, "must be a whole number")),
+        }
+    }
+
+    /// Takes a list; an absent one is empty.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn list(&mut self, key: &str) -> Read<Vec<Value>> {
+        match self.take(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) => Ok(values),
+            Some(_) => Err(self.fault(key, "must be an array")),
+        }
+    }
+
+    /// Takes a list of objects; an absent one is empty.
+    ///
+    /// # Errors
+    /// It, or one of its elements, is something else.
+    pub fn objects(&mut self, key: &str) -> Read<Vec<Self>> {
+        let values = self.list(key)?;
+        let base = self.path(key);
+        let numbered = values.into_iter().enumerate();
+        numbered.map(|(at, value)| Self::new(format!("{base}[{at}]"), value)).collect()
+    }
+
+    /// Takes an object.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn object(&mut self, key: &str) -> Read<Option<Self>> {
+        let path = self.path(key);
+        self.take(key).map(|value| Self::new(path, value)).transpose()
+    }
+
+    /// What was not taken and is not null.
+    #[must_use]
+    pub fn rest(self) -> Map<String, Value> {
+        let mut map = self.map;
+        map.retain(|_, value| !value.is_null());
+        map
+    }
+}
+
+/// Reads a whole answer's body as an object.
+///
+/// # Errors
+/// It is no JSON, or no object.
+pub fn reply_object(body: &[u8]) -> Result<Map<String, Value>, ReplyFault> {
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(ReplyFault::NotTheDialect { problem: "no object" }),
+        Err(_) => Err(ReplyFault::NotJson),
+    }
+}
+
+/// Takes a string out of an answer's object; what is missing or something else is empty.
+#[must_use]
+pub fn take_text(map: &mut Map<String, Value>, key: &str) -> String {
+    match map.get_mut(key).map(Value::take) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+/// Takes a list out of an answer's object; what is missing or something else is empty.
+#[must_use]
+pub fn take_list(map: &mut Map<String, Value>, key: &str) -> Vec<Value> {
+    match map.get_mut(key).map(Value::take) {
+        Some(Value::Array(values)) => values,
+        _ => Vec::new(),
+    }
+}
+
+/// Takes an object out of an answer's object, if there is one.
+#[must_use]
+pub fn take_map(map: &mut Map<String, Value>, key: &str) -> Option<Map<String, Value>> {
+    match map.get_mut(key).map(Value::take) {
+        Some(Value::Object(inner)) => Some(inner),
+        _ => None,
+    }
+}
+
+/// A count of an answer's object, zero if there is none.
+#[must_use]
+pub fn count_of(map: &Map<String, Value>, key: &str) -> u64 {
+    map.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
