@@ -27,25 +27,26 @@ use tidegate_config::{
     source::Source,
 };
 use tidegate_core::time::Millis;
+use tidegate_gateway::{
+    gateway::Gateway,
+    live::Live,
+    log::Overheard,
+    prepare::{StartError, prepare},
+    provider::{Target, any_model},
+    worker::Worker,
+};
+use tidegate_llm::inner::ask_route;
 use tidegate_mcp::{
     catalogue::Catalogue,
     cause::Cause,
     listing::{Kind, Listing},
 };
+use tidegate_mcp_shell::{Children, Ground, NoVisit, all_left, naming, visit};
+use tidegate_net::upstream::ConnectError;
+use tidegate_operator::probe::{Silence, status_of};
+use tidegate_runtime::clock::Clock;
 use tidegate_search::{Document, Listed};
 use tokio::task::{JoinSet, LocalSet};
-
-use crate::{
-    clock::Clock,
-    gateway::{Gateway, Worker},
-    live::Live,
-    log::Overheard,
-    mcp::{Children, Ground, NoVisit, all_left, naming, visit},
-    probe::{Silence, status_of},
-    provider::{Target, any_model},
-    server::{StartError, prepare},
-    upstream::ConnectError,
-};
 
 /// How often a caller hears how far it is.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -270,7 +271,7 @@ async fn ask_all(
     let live = gateway.live.load_full();
     let worker = Rc::new(Worker::new(Arc::clone(&gateway)));
     let children = Children::up_to(live.file.mcp.max_children);
-    let ground = Ground::new(Rc::clone(&worker), environment, children);
+    let ground = Ground::new(Rc::clone(&worker), ask_route(&worker), environment, children);
     let mut visits = JoinSet::new();
     let providers = live.file.providers.keys().enumerate();
     for (place, name) in providers.filter(|_| whom == Whom::Everybody) {

@@ -5,37 +5,42 @@
 //! [`Server::stop`] waits for all of it.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tidegate_config::{
-    Loaded, Overrides,
+    Overrides,
     diagnostic::Diagnostic,
     file::LogFormat,
-    load_with,
     secret::Environment,
     source::{Source, read_file},
 };
+use tidegate_gateway::{
+    fixed::Fixed,
+    gateway::Gateway,
+    live::Live,
+    log::{self, AlreadyLogging},
+    prepare::{Asked, StartError, prepare_for},
+    private::Private,
+    worker::Worker,
+};
+use tidegate_llm::inner::ask_route;
+use tidegate_mcp_shell as mcp;
+use tidegate_operator::{
+    control,
+    reload::{self, ReloadCause, Reloaded},
+};
+use tidegate_runtime::{clock::Clock, phase::Phase};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use crate::{
-    certificates,
-    clock::Clock,
-    control,
-    gateway::Gateway,
     listen,
-    live::Live,
-    log::{self, AlreadyLogging},
-    mcp,
-    private::Private,
-    provider::ProviderError,
-    reload::{self, Fixed, ReloadCause, Reloaded},
-    rng,
-    worker::{self, Phase, ThreadLimits},
+    worker::{self, ThreadLimits},
 };
 
 /// What a gateway is started with.
@@ -50,29 +55,6 @@ pub struct Start {
     pub threads: usize,
 }
 
-/// Why a gateway did not start, or did not take a new config.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The config has errors.
-    #[error("the config has errors")]
-    Config(Vec<Diagnostic>),
-    /// A provider cannot be used as configured.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why not.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// A thread cannot be started.
-    #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
-}
-
 /// A running gateway.
 pub struct Server {
     gateway: Arc<Gateway>,
@@ -84,6 +66,9 @@ pub struct Server {
     drain: Duration,
     warnings: Vec<Diagnostic>,
 }
+
+/// The probe of an MCP server.
+type Probing = Pin<Box<dyn Future<Output = Option<bool>>>>;
 
 /// How long streams have to say that the drain is over: an event each, to clients that read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -158,10 +143,11 @@ impl Server {
             drain,
             warnings,
         };
+        let (door, knocks) = mcp::line();
         for (number, socket) in sockets.into_iter().enumerate() {
-            let (gateway, phase) = (Arc::clone(&gateway), watched.clone());
+            let (gateway, door, phase) = (Arc::clone(&gateway), door.clone(), watched.clone());
             server.thread(format!("worker-{number}"), move || async move {
-                if let Err(error) = worker::run(gateway, socket, limits, phase).await {
+                if let Err(error) = worker::run(gateway, door, socket, limits, phase).await {
                     tracing::error!(%error, "a worker cannot listen");
                 }
             })?;
@@ -169,9 +155,17 @@ impl Server {
         let environment = Arc::clone(&server.environment);
         let (shared, phase) = (Arc::clone(&gateway), watched.clone());
         let secrets = Arc::clone(&environment);
-        server.thread("mcp".to_owned(), move || mcp::run(shared, secrets, phase))?;
+        server.thread("mcp".to_owned(), move || {
+            let worker = Rc::new(Worker::new(shared));
+            let ask_route = ask_route(&worker);
+            mcp::run(worker, ask_route, knocks, secrets, phase)
+        })?;
         server.thread("control".to_owned(), move || {
-            control::run(gateway, admin_socket, environment, watched)
+            let probe_server = Box::new(move |name: String| -> Probing {
+                let door = door.clone();
+                Box::pin(async move { door.probe(&name).await })
+            });
+            control::run(gateway, admin_socket, probe_server, environment, watched)
         })?;
         Ok(server)
     }
@@ -360,44 +354,4 @@ fn named_targets(live: &Live) -> usize {
 /// `1 route`, `2 routes`.
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Reads a config and checks it whole.
-pub(crate) fn prepare(
-    source: &Source,
-    path: Option<PathBuf>,
-    environment: &dyn Environment,
-    before: Option<(&Live, &Gateway)>,
-) -> Result<(Live, Vec<Diagnostic>), StartError> {
-    prepare_for(Asked::default(), source, path, environment, before)
-}
-
-/// What stands above the config: the command line, and the client of a private gateway.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked<'a> {
-    pub(crate) private: Option<&'a Private>,
-    pub(crate) overrides: Overrides,
-}
-
-/// The same for a gateway that was asked for something besides its config.
-pub(crate) fn prepare_for(
-    asked: Asked<'_>,
-    source: &Source,
-    path: Option<PathBuf>,
-    environment: &dyn Environment,
-    before: Option<(&Live, &Gateway)>,
-) -> Result<(Live, Vec<Diagnostic>), StartError> {
-    let loaded = load_with(source, environment, asked.overrides);
-    let Loaded { config, diagnostics, .. } = loaded;
-    let Some(mut config) = config else { return Err(StartError::Config(diagnostics)) };
-    if let Some(private) = asked.private {
-        private.apply(&mut config.file);
-    }
-    let digest = Sha256::digest(source.text().as_bytes());
-    let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let folder: &Path = source.folder();
-    let before = before.map(|(live, gateway)| (live, gateway.now()));
-    let tls = certificates::read(source, &config.file, environment).map_err(StartError::Config)?;
-    let live = Live::new(config, (path, folder), fingerprint, environment, before, rng::seed())?;
-    Ok((Live { tls, ..live }, diagnostics))
 }

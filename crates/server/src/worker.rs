@@ -6,37 +6,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
-use crate::{
-    connection::{HeadLimits, Listener, Service},
-    data,
-    gateway::{Gateway, Worker},
+use tidegate_gateway::{gateway::Gateway, worker::Worker};
+use tidegate_mcp_shell::Door;
+use tidegate_net::connection::{HeadLimits, Listener, Service};
+use tidegate_runtime::{
+    phase::{Phase, reached},
     task,
 };
+use tokio::sync::watch;
+
+use crate::ingress::{self, Ingress};
 
 /// How often kept connections are looked at: they are idle for up to a minute.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// How often streams are told that the drain is over: those that begin meanwhile must hear it too.
 const END_STEP: Duration = Duration::from_millis(10);
-
-/// How far a gateway is on its way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    Serving,
-    /// No new connections; what is under way is finished.
-    Draining,
-    /// The drain is over: what is still under way says so and ends.
-    Ending,
-    /// Over.
-    Stopped,
-}
-
-/// Waits until the gateway is at least in this phase (or gone).
-pub(crate) async fn reached(mut phase: watch::Receiver<Phase>, wanted: Phase) {
-    drop(phase.wait_for(|phase| *phase >= wanted).await);
-}
 
 /// What one thread needs to know of the limits.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +33,7 @@ pub(crate) struct ThreadLimits {
 /// Runs a thread's accept loop, and then its drain.
 pub(crate) async fn run(
     gateway: Arc<Gateway>,
+    door: Door,
     listener: TcpListener,
     limits: ThreadLimits,
     phase: watch::Receiver<Phase>,
@@ -61,13 +47,14 @@ pub(crate) async fn run(
         }
     });
     let certificates = Arc::clone(&worker.gateway.tls.data);
-    let answering = Rc::clone(&worker);
+    let ingress = Rc::new(Ingress { worker: Rc::clone(&worker), door });
     let service = Service {
         handler: Rc::new(move |request| {
-            let worker = Rc::clone(&answering);
-            Box::pin(async move { data::answer(&worker, request).await })
+            let ingress = Rc::clone(&ingress);
+            Box::pin(async move { ingress::answer(&ingress, request).await })
         }),
         limits: HeadLimits { bytes: limits.header_bytes },
+        is_cancelled_by_closing: tidegate_mcp_shell::is_cancelled_by_closing,
         phase: phase.clone(),
         certificates,
     };

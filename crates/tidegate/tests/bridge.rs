@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::{folder, processes, program};
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_server::private::Private;
+use tidegate_gateway::private::Private;
 use tidegate_server::server::{Server, Start};
 
 /// Longer than anything takes, on a busy machine too.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::{Run, program, run};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
 
 /// Runs `check --connect` on a config in a folder named after the test.
 fn connect(test: &str, config: &str, args: &[&str]) -> Run {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use support::{Run, folder, program, run};
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 use tidegate_server::server::{Server, Start};
 
 /// A gateway in front of one scripted server and a built-in one.

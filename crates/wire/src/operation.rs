@@ -45,6 +45,12 @@ pub const RELAYED: [&str; 5] =
 /// Below these every path is one of inference.
 pub const MEDIA: [&str; 2] = ["/v1/images/", "/v1/audio/"];
 
+/// What a path asks of a target; nothing where it is none of inference.
+#[must_use]
+pub fn needs_of_path(path: &str) -> Needs {
+    Operation::of_path(path).map_or_else(Needs::default, |operation| operation.needs(path))
+}
+
 impl Operation {
     /// The operation of a path, if it can have one.
     #[must_use]

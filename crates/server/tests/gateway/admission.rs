@@ -1,7 +1,7 @@
 //! Who is let in, and what somebody who is not let in gets to know.
 
 use serde_json::Value;
-use tidegate_server::fake::FakeServer;
+use tidegate_fakes::fake::FakeServer;
 
 use crate::bed::{Gate, Setup, chat, good, hits};
 use crate::client::Answer;

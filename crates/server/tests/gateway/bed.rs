@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_server::fake::{FakeServer, Script, Step};
+use tidegate_fakes::fake::{FakeServer, Script, Step};
 use tidegate_server::server::{Server, Start};
 
 use crate::client::{Answer, Client, PATIENCE};

@@ -5,13 +5,13 @@
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use tidegate_server::fake::{Act, Step};
+use tidegate_fakes::fake::{Act, Step};
 
 use crate::bed::{Gate, Setup, always, chat, eventually, good, hits, now};
 use crate::client::{Client, End};
 
 /// A gateway with a key, so that there are requests without one.
-fn guarded(url_of: &tidegate_server::fake::FakeServer) -> Gate {
+fn guarded(url_of: &tidegate_fakes::fake::FakeServer) -> Gate {
     let top = "keys: [{name: ci, key: 'env:CI'}]\n";
     Setup { top, variables: &[("CI", "client-key-of-16")], ..Setup::of(&[url_of]) }.start()
 }

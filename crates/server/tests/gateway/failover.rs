@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_server::fake::{Act, ErrorText, FakeServer, Script, Step};
+use tidegate_fakes::fake::{Act, ErrorText, FakeServer, Script, Step};
 
 use crate::bed::{Setup, always, chat, good, hits};
 use crate::client::{Answer, End};

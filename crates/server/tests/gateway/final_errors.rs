@@ -1,7 +1,7 @@
 //! What a client sees when no target has an answer: the upstream's own error, or every attempt.
 
 use serde_json::{Value, json};
-use tidegate_server::fake::{Act, FakeServer, Step};
+use tidegate_fakes::fake::{Act, FakeServer, Step};
 
 use crate::bed::{Setup, always, chat, good};
 use crate::client::Answer;
@@ -107,7 +107,7 @@ fn a_single_candidate_keeps_the_retries_of_the_sdk() {
 
 #[test]
 fn a_request_too_long_for_one_target_goes_on_to_a_larger_one() {
-    use tidegate_server::fake::ErrorText;
+    use tidegate_fakes::fake::ErrorText;
     let small = always(Step { body: ErrorText::ContextLength, ..Step::status(400) });
     let large = good();
     let gate = Setup::of(&[&small, &large]).start();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_server::fake::Step;
+use tidegate_fakes::fake::Step;
 
 use crate::bed::{Gate, Setup, always, good, hits};
 use crate::client::{Answer, End};

@@ -20,7 +20,7 @@ fn start() -> (Secure, Gate) {
 }
 
 /// The same, with a second target that is well.
-fn start_with_spare() -> (Secure, tidegate_server::fake::FakeServer, Gate) {
+fn start_with_spare() -> (Secure, tidegate_fakes::fake::FakeServer, Gate) {
     let authority = Authority::new();
     let secure = Secure::start(authority.sign("127.0.0.1", LATE), &["h2"]);
     let spare = good();

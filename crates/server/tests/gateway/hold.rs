@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidegate_server::fake::{Act, Step};
+use tidegate_fakes::fake::{Act, Step};
 
 use crate::bed::{Gate, Setup, always, chat, good, hits, now};
 use crate::client::End;

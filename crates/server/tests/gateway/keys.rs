@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_server::fake::{FakeServer, Script, Step};
+use tidegate_fakes::fake::{FakeServer, Script, Step};
 
 use crate::bed::{Setup, always, chat, good, hits};
 use crate::failover::assert_served;
@@ -74,7 +74,7 @@ fn s10_each_hop_carries_its_own_key_and_never_the_clients() {
 
 #[test]
 fn an_exhausted_key_moves_on_without_charging_the_target() {
-    use tidegate_server::fake::ErrorText;
+    use tidegate_fakes::fake::ErrorText;
     let broke = Step { body: ErrorText::Quota, ..Step::status(429) };
     let keys = [("key-of-a-limited".to_owned(), broke), ("key-of-a-good".to_owned(), Step::ok())];
     let fake = FakeServer::start(Script { keys: keys.into(), ..Script::default() });

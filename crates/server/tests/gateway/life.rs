@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tidegate_config::source::Source;
-use tidegate_server::fake::{Script, Step};
+use tidegate_fakes::fake::{Script, Step};
 
 use crate::bed::{Setup, always, chat, eventually, good, hits, now};
 use crate::client::{Client, End};
@@ -166,7 +166,7 @@ fn an_upstream_that_closed_a_kept_connection_costs_no_request() {
     let mut client = gate.client();
     client.post("/v1/chat/completions", &chat("r", false));
     fake.stop();
-    let fake = tidegate_server::fake::FakeServer::start_at(address, Script::default())
+    let fake = tidegate_fakes::fake::FakeServer::start_at(address, Script::default())
         .expect("the port is free again");
     for _ in 0..5 {
         assert_served(&client.post("/v1/chat/completions", &chat("r", false)), false, "restarted");

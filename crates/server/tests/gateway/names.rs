@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::bed::{Setup, chat, good, hits};
 use crate::client::Answer;
 
-fn model_of(fake: &tidegate_server::fake::FakeServer) -> Vec<Value> {
+fn model_of(fake: &tidegate_fakes::fake::FakeServer) -> Vec<Value> {
     let value = |text: String| serde_json::from_str::<Value>(&text).expect("JSON arrives");
     fake.calls().iter().map(|call| value(call.text())["model"].clone()).collect()
 }

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use serde_json::json;
-use tidegate_server::fake::{Act, FakeServer, Step};
+use tidegate_fakes::fake::{Act, FakeServer, Step};
 
 use crate::bed::{Gate, Setup, always, chat, good};
 use crate::client::{Answer, End};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate_server::fake::{FakeServer, Script, Step};
+use tidegate_fakes::fake::{FakeServer, Script, Step};
 
 use crate::bed::{Gate, Setup, chat, eventually, good, hits, pause};
 use crate::client::Client;
@@ -124,7 +124,7 @@ fn a_provider_that_moves_under_load_costs_no_request() {
 
 #[test]
 fn an_upstream_that_resets_every_kept_connection_costs_no_request() {
-    let step = |times| [Step::ok().times(times), Step::of(tidegate_server::fake::Act::Reset)];
+    let step = |times| [Step::ok().times(times), Step::of(tidegate_fakes::fake::Act::Reset)];
     let script = Script { steps: step(3).to_vec(), repeat_steps: true, ..Script::default() };
     let (flaky, spare) = (FakeServer::start(script), good());
     let gate = Setup { tiers: "[[a/m], [b/m]]", ..Setup::of(&[&flaky, &spare]) }.start();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_server::fake::{Act, FakeServer, Script, Step};
+use tidegate_fakes::fake::{Act, FakeServer, Script, Step};
 
 use crate::bed::{Gate, Setup, always, chat, eventually, good, hits, now, pause};
 use crate::client::{Answer, Client};

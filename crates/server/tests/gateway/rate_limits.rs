@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_server::fake::{FakeServer, Script, Step};
+use tidegate_fakes::fake::{FakeServer, Script, Step};
 
 use crate::bed::{Setup, always, good, hits, now, pause};
 use crate::failover::assert_served;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tidegate_server::fake::{Act, FakeServer, Script, Step};
+use tidegate_fakes::fake::{Act, FakeServer, Script, Step};
 
 use crate::bed::{Gate, Setup, chat, good};
 

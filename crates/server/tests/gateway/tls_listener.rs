@@ -11,7 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObjec
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tidegate_config::secret::Environment;
 use tidegate_config::source::Source;
-use tidegate_server::server::{Server, Start, StartError};
+use tidegate_gateway::prepare::StartError;
+use tidegate_server::server::{Server, Start};
 
 use crate::bed::{Setup, chat, eventually, good, hits, now};
 use crate::client::PATIENCE;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_server::fake::{Act, Step};
+use tidegate_fakes::fake::{Act, Step};
 
 use crate::bed::{Setup, always, chat, eventually, good, hits, now, pause};
 use crate::failover::assert_served;

@@ -2,7 +2,7 @@
 //! fails.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
 
 use crate::bed::{Setup, assert_error, assert_unavailable, count, eventually, ms, now};
 
@@ -154,7 +154,7 @@ fn calls_of_a_session_go_over_its_own_kept_connection() {
 
 #[test]
 fn errors_of_a_caller_and_failures_of_a_tool_charge_nothing() {
-    use tidegate_server::fake_mcp::{Act, Tool};
+    use tidegate_fakes::fake_mcp::{Act, Tool};
     let a = FakeMcpServer::start(Script::of(vec![
         Tool::new("fails", Act::Failed("no such file".to_owned())),
         Tool::new("wrong", Act::Error { code: -32602, message: "bad args".to_owned() }),

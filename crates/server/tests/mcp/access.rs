@@ -1,7 +1,7 @@
 //! Who may use what: keys, their servers, and whose a session is.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
 
 use crate::bed::{Gate, Setup, url};
 use crate::client::{Client, Hello, usual};

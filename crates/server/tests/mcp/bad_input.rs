@@ -1,7 +1,7 @@
 //! Bad input on the wire: refused in words of the protocol, and never carried to a server.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
 
 use crate::bed::{Gate, Setup};
 use crate::client::{Client, Hello, post, usual};
@@ -163,7 +163,7 @@ fn wrong_types_are_415_and_406_and_too_much_is_413() {
 
 #[test]
 fn an_id_in_use_is_refused() {
-    use tidegate_server::fake_mcp::{Act, Tool};
+    use tidegate_fakes::fake_mcp::{Act, Tool};
     let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(500))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();

@@ -1,7 +1,7 @@
 //! Servers that behave badly: a session opens at once all the same, and the others work.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
 
 use crate::bed::{Gate, Setup, assert_unavailable, ms, now, url};
 

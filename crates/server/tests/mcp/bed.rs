@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_server::fake_mcp::FakeMcpServer;
+use tidegate_fakes::fake_mcp::FakeMcpServer;
 use tidegate_server::server::{Server, Start};
 
 use crate::client::{Client, Hello};

@@ -1,7 +1,7 @@
 //! One list made of many: names, pages, changes, and definitions as their servers wrote them.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, count, eventually, url};
 

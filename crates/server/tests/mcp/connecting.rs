@@ -4,7 +4,7 @@
 use std::thread;
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
 
 use crate::bed::{Gate, Setup, assert_error, assert_unavailable, count, eventually, ms, now};
 use crate::client::text_of;

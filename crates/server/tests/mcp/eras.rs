@@ -1,7 +1,7 @@
 //! Clients and servers of different eras of the protocol, through the gateway.
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
 
 use crate::bed::{Setup, eventually, ms};
 use crate::client::{Client, Hello, text_of};

@@ -3,7 +3,7 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
 
 use crate::bed::{Gate, Setup, eventually, ms, now};
 use crate::client::{Hello, post, text_of, usual};
@@ -178,7 +178,7 @@ fn what_only_one_client_wanted_to_hear_is_not_asked_for_when_it_has_gone() {
     client.result("resources/subscribe", json!({"uri": "memo://a"}));
     let wished = || {
         let listens = fake.received_of("subscriptions/listen");
-        let wish = |it: &tidegate_server::fake_mcp::Received| {
+        let wish = |it: &tidegate_fakes::fake_mcp::Received| {
             it.message["params"]["notifications"]["resourceSubscriptions"].is_array()
         };
         listens.iter().filter(|it| wish(it)).count()

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Lost, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Opening, Script, Tool};
 
 use crate::bed::{ms, now};
 use crate::client::{Client, Hello, text_of};

@@ -2,7 +2,7 @@
 //! tested first.
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
 
 use crate::bed::{eventually, ms};
 use crate::client::{Client, usual};

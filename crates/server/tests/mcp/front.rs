@@ -1,7 +1,7 @@
 //! The endpoint itself: opening, versions, ending, falling back, hosts and origins.
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
 
 use crate::bed::{Gate, Setup, count, eventually, ms, now};
 use crate::client::{Client, Hello, first_answer, post, usual};
@@ -127,7 +127,7 @@ fn other_methods_of_http_are_not_allowed() {
 
 #[test]
 fn the_oldest_idle_session_makes_room_and_a_busy_one_does_not() {
-    use tidegate_server::fake_mcp::{Act, Tool};
+    use tidegate_fakes::fake_mcp::{Act, Tool};
     let tools = vec![Tool::new("slow", Act::Slow(1500)), Tool::new("echo", Act::Echo)];
     let fake = FakeMcpServer::start(Script::of(tools));
     let gate = Setup { mcp: "session: {max: 2},", ..Setup::of(&[("a", &fake)]) }.start();
@@ -142,7 +142,7 @@ fn the_oldest_idle_session_makes_room_and_a_busy_one_does_not() {
 
 #[test]
 fn an_idle_session_is_reaped_and_one_with_a_call_in_flight_is_not() {
-    use tidegate_server::fake_mcp::{Act, Tool};
+    use tidegate_fakes::fake_mcp::{Act, Tool};
     let tools = vec![Tool::new("slow", Act::Slow(2500)), Tool::new("echo", Act::Echo)];
     let fake = FakeMcpServer::start(Script::of(tools));
     let gate = Setup { mcp: "session: {idle: 1s},", ..Setup::of(&[("a", &fake)]) }.start();

@@ -1,7 +1,7 @@
 //! Keepalive of a session's idle connections.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Lost, Ping, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Ping, Script, Tool};
 
 use crate::bed::{Gate, Setup, count, eventually, ms, now, pause, url};
 

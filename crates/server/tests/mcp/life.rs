@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, count, eventually, ms, now, url};
 

@@ -2,7 +2,7 @@
 //! name, and charges nobody.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, assert_unavailable, ms, pause, url};
 use crate::client::{Client, post, text_of, usual};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Lost, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Script, Tool};
 
 use crate::bed::{Setup, assert_unavailable, count, eventually, ms, now};
 use crate::client::text_of;
@@ -42,7 +42,7 @@ fn a_reinitialise_that_fails_is_one_failure_for_all_that_waited() {
     let gate = Setup { health: "failure_threshold: 5", ..Setup::of(&[("a", &fake)]) }.start();
     let client = Arc::new(gate.open());
     assert_eq!(client.text("echo"), "{}");
-    fake.change(|script| script.opening = tidegate_server::fake_mcp::Opening::Status(503));
+    fake.change(|script| script.opening = tidegate_fakes::fake_mcp::Opening::Status(503));
     fake.lose_sessions();
     let calls: Vec<_> = (0..10)
         .map(|_| {

@@ -1,7 +1,7 @@
 //! What probes of servers teach: each failure with its cause.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{FakeMcpServer, Ping, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Ping, Script};
 
 use crate::bed::{Gate, Setup, eventually, ms, now, pause, url};
 

@@ -2,7 +2,7 @@
 //! caused them, and only if it said that it can be asked.
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, eventually, ms};
 use crate::client::{Hello, text_of};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, Counts, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, Counts, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Gate, Setup, assert_error, assert_unavailable, count, eventually, ms, pause};
 use crate::client::{Hello, text_of};
@@ -272,7 +272,7 @@ fn a_reload_groups_and_ungroups_servers_under_an_open_session() {
 #[test]
 fn a_first_member_that_never_answers_does_not_keep_a_session_from_the_second() {
     let (a, b) = (replica("a"), replica("b"));
-    a.change(|script| script.opening = tidegate_server::fake_mcp::Opening::Hang);
+    a.change(|script| script.opening = tidegate_fakes::fake_mcp::Opening::Hang);
     let mcp = "replicas: {search: [a, b]}, connect_timeout: 300ms,";
     let gate = Setup { mcp, ..setup(&a, &b) }.start();
     let client = gate.open();

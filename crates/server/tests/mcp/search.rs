@@ -4,7 +4,7 @@ mod input;
 mod vectors;
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Gate, Setup, assert_unavailable, eventually};
 use crate::client::text_of;

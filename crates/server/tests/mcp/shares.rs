@@ -2,7 +2,7 @@
 //! at every request.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Gate, Setup, count, eventually, ms};
 use crate::client::{Client, Hello, text_of};

@@ -1,6 +1,6 @@
 //! Lists that are out of date: a server that was deployed anew and does not say so.
 
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Gate, Setup, assert_unavailable, count, eventually, ms, pause};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Streams to a client: priming, resuming, and who gets what.
 
 use serde_json::json;
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use crate::bed::{Setup, count, eventually, ms};
 use crate::client::{Hello, first_answer, post, text_of};

@@ -22,7 +22,7 @@ use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
-use tidegate_server::certificates;
+use tidegate_gateway::certificates;
 
 use self::report::Report;
 use crate::exit::Exit;

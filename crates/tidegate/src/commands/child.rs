@@ -2,7 +2,7 @@
 //! it that the program and all it started are gone when the gateway is.
 //!
 //! Hidden: the gateway starts it; its stdin must be a socket. What it does is
-//! [`tidegate_server::child`]'s.
+//! [`tidegate_mcp_shell::child`]'s.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,7 @@ pub(crate) struct ChildArgs {
 /// Runs it. Nothing is printed: stdout and stderr are the program's, and the gateway is told over
 /// the socket.
 pub(crate) fn run(args: &ChildArgs) -> Exit {
-    match tidegate_server::child::stand_by(&args.argv) {
+    match tidegate_mcp_shell::child::stand_by(&args.argv) {
         Ok(()) => Exit::Done,
         Err(_) => Exit::CannotStart,
     }

@@ -3,7 +3,7 @@
 //! Hidden: it is no part of what a user is promised. It prints its url as one line on stdout and
 //! answers until its stdin closes, so that it is gone with whoever started it, or until a signal
 //! ends it. Scripts, fault words in model names and the control endpoints are
-//! [`tidegate_server::fake`]'s.
+//! [`tidegate_fakes::fake`]'s.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tidegate_server::fake::{FakeServer, Script};
+use tidegate_fakes::fake::{FakeServer, Script};
 
 use crate::exit::Exit;
 use crate::printer::Printer;

@@ -2,13 +2,13 @@
 //!
 //! Hidden: it is no part of what a user is promised. It talks on stdin and stdout until its input
 //! ends or its script makes it die. With `--listen` it prints its url as one line instead, and
-//! answers there until its stdin closes. Scripts are [`tidegate_server::fake_mcp`]'s.
+//! answers there until its stdin closes. Scripts are [`tidegate_fakes::fake_mcp`]'s.
 
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
 
 use clap::Args;
-use tidegate_server::fake_mcp::{FakeMcpServer, Script, serve_stdio};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Script, serve_stdio};
 
 use crate::exit::Exit;
 use crate::printer::Printer;

@@ -2,7 +2,7 @@
 //!
 //! It carries messages to a gateway: the one at `--url` or `TIDEGATE_URL`, else the one that runs
 //! by the config that `serve` would take, else one of its own by that config, inside this process.
-//! What is carried, and how it ends, is [`tidegate_server::bridge`]'s.
+//! What is carried, and how it ends, is [`tidegate_mcp_shell::bridge`]'s.
 //!
 //! | event | what happens |
 //! |---|---|
@@ -24,8 +24,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::Source;
-use tidegate_server::bridge::{self, Bridge, Pipes};
-use tidegate_server::private::Private;
+use tidegate_gateway::private::Private;
+use tidegate_mcp_shell::bridge::{self, Bridge, Pipes};
 use tidegate_server::server::{Server, Start};
 
 use super::serve;

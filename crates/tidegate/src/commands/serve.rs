@@ -24,9 +24,10 @@ use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::{Source, read_file};
-use tidegate_server::demo;
-use tidegate_server::reload::ReloadCause;
-use tidegate_server::server::{Server, Start, StartError};
+use tidegate_fakes::demo;
+use tidegate_gateway::prepare::StartError;
+use tidegate_operator::reload::ReloadCause;
+use tidegate_server::server::{Server, Start};
 
 pub(super) use self::watch::FileWatches;
 use crate::exit::{self, Exit};

@@ -2,7 +2,7 @@
 //!
 //! It speaks to `/mcp` as any client would: at `--url`, else `TIDEGATE_URL`, else where the config
 //! that `serve` would take listens. The key comes from `TIDEGATE_KEY`. The talking itself is
-//! [`tidegate_server::guest`]'s.
+//! [`tidegate_mcp_shell::guest`]'s.
 //!
 //! | what happened | exit code |
 //! |---|---|

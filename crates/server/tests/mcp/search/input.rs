@@ -1,7 +1,7 @@
 //! Odd requests and odd tools: an answer or a clear error, never silence.
 
 use serde_json::{Value, json};
-use tidegate_server::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
 use super::{gate, names, tracker};
 use crate::client::text_of;

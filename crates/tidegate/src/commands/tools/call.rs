@@ -6,7 +6,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use tidegate_config::duration::Duration;
-use tidegate_server::guest::GuestError;
+use tidegate_mcp_shell::guest::GuestError;
 
 use super::gate::{self, GateArgs};
 use super::{arguments, calm};

@@ -7,7 +7,7 @@ use clap::Args;
 use tidegate_config::file::{ConfigFile, Naming};
 use tidegate_config::secret::{ProcessEnvironment, Secret};
 use tidegate_config::source::read_file;
-use tidegate_server::guest::{Cause, Gate, GuestError};
+use tidegate_mcp_shell::guest::{Cause, Gate, GuestError};
 
 use crate::exit::Exit;
 use crate::find;

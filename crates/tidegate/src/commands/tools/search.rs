@@ -20,9 +20,9 @@ use serde_json::{Map, Value, json, value::RawValue};
 use tidegate_config::secret::ProcessEnvironment;
 use tidegate_config::source::read_file;
 use tidegate_core::time::Millis;
+use tidegate_mcp_shell::guest::{Cause, GuestError};
 use tidegate_search::{Document, Index, Listed, Query};
 use tidegate_server::connect;
-use tidegate_server::guest::{Cause, GuestError};
 
 use super::gate::{self, Found, GateArgs};
 use super::list::server_of;

@@ -1,0 +1,452 @@
+//! One attempt, up to the moment of commitment: send, watch, judge.
+//!
+//! Until the first content of a stream, or the whole of a short answer, nothing is released: what
+//! goes wrong before that is a failure of this attempt only, and the request can go elsewhere.
+//!
+//! Rules kept here:
+//! - Frames that only announce are held, as they came, until the first content, or for as long as
+//!   the route says (`hold.rs`).
+//! - A connection that was kept may have been closed meanwhile: what certainly was not sent, or
+//!   broke before any answer, goes out once more on a fresh one, within the same attempt.
+//! - A 2xx that brings nothing that was asked for is no success: an empty body, a web page, JSON
+//!   that is cut or `null`.
+//! - A stream is known by its media type or, where one was asked for, by its first line.
+//! - What is no JSON on purpose, such as audio, is released as it comes.
+//! - The limits on waiting are those of `timers.rs` and the client's patience; nothing here waits
+//!   without one.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response};
+use tidegate_core::{
+    outcome::{Outcome, OutcomeKind},
+    plan::PatienceVerdict,
+};
+use tidegate_gateway::provider::Target;
+use tidegate_net::upstream::{Arriving, ConnectError, Lease, Pieces, SendError};
+use tidegate_wire::{
+    body::{self, BodyKind},
+    dialect::Dialect,
+    error_body::{OwnError, OwnErrorKind, body_of_event},
+    events::EventReader,
+    sniff::{self, Media},
+    usage::Usage,
+};
+use tokio::time::Instant;
+
+use super::{
+    classified,
+    hold::Hold,
+    journey::Journey,
+    timers::{Limit, Timers, Until},
+};
+
+/// How far an attempt got.
+pub(crate) enum Opened {
+    /// The whole answer is here, and it is a success.
+    Whole { head: response::Parts, pieces: VecDeque<Bytes>, usage: Option<Usage>, is_events: bool },
+    /// There is content to release; the rest follows.
+    Passing(Box<Opening>),
+    /// It failed before anything was released.
+    Failed(Failure),
+}
+
+/// An answer that has begun.
+pub(crate) struct Opening {
+    pub(crate) head: response::Parts,
+    pub(crate) held: VecDeque<Bytes>,
+    pub(crate) rest: Arriving,
+    pub(crate) timers: Timers,
+    /// When content last came, if it came before the commit.
+    pub(crate) heard: Option<Instant>,
+    /// What was read to tell what kind of answer it is.
+    first: Option<Bytes>,
+    /// `None` for a body that is not a stream of events.
+    pub(crate) events: Option<EventReader>,
+}
+
+/// A failed attempt: how it ended, and what the provider said, if it said anything.
+pub(crate) struct Failure {
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: &'static str,
+    pub(crate) said: Option<(StatusCode, HeaderMap, Bytes)>,
+}
+
+impl Failure {
+    fn unanswered(kind: OutcomeKind, detail: &'static str) -> Self {
+        Self { outcome: Outcome::unanswered(kind), detail, said: None }
+    }
+
+    /// One that came to nothing after a response head with this status.
+    pub(super) fn after_head(status: StatusCode, kind: OutcomeKind, detail: &'static str) -> Self {
+        Self { outcome: Outcome::broken(kind, Some(status.as_u16())), detail, said: None }
+    }
+
+    /// An error inside a 2xx: to the client it is a 502 with the upstream's own words.
+    pub(super) fn inside(outcome: Outcome, headers: HeaderMap, error: Bytes) -> Self {
+        let mut headers = headers;
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let said = Some((StatusCode::BAD_GATEWAY, headers, error));
+        Self { outcome, detail: "an error inside the answer", said }
+    }
+}
+
+/// How much of an error's body is read: enough for any error a provider means to be read.
+const ERROR_BODY_MAX: usize = 1024 * 1024;
+
+/// What an attempt needs to know of its request.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) dialect: Dialect,
+    pub(crate) is_stream: bool,
+    /// Whether the endpoint answers with JSON or a stream, and never with anything else.
+    pub(crate) is_json: bool,
+    /// How far a stream is held beyond its first content.
+    pub(crate) hold: Hold,
+    /// How much may be held before the commit.
+    pub(crate) hold_max: usize,
+    /// How much of an answer that does not stream is held.
+    pub(crate) answer_max: usize,
+    /// How long one event may be.
+    pub(crate) event_max: usize,
+}
+
+/// Makes the attempt that the journey has a permit for.
+pub(crate) async fn open(
+    journey: &mut Journey,
+    target: &Target,
+    build: &dyn Fn() -> Option<Request<Pieces>>,
+    wanted: Wanted,
+) -> Opened {
+    let mut timers = Timers::new(target.timeouts, journey.worker.gateway.now(), journey.deadline());
+    let response = match send(journey, target, build, &mut timers, wanted.is_stream).await {
+        Ok(response) => response,
+        Err(failure) => return Opened::Failed(failure),
+    };
+    journey.head();
+    let (head, rest) = response.into_parts();
+    if !head.status.is_success() {
+        return Opened::Failed(refused(journey, target, head, rest, &timers, wanted).await);
+    }
+    if is_encoded(&head.headers) {
+        let failure = Failure::after_head(head.status, OutcomeKind::ServerError, ENCODED);
+        return Opened::Failed(failure);
+    }
+    let media = sniff::media(head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes()));
+    let mut opening = Opening {
+        head,
+        held: VecDeque::new(),
+        rest,
+        timers,
+        heard: None,
+        first: None,
+        events: None,
+    };
+    let is_events = media == Media::Events
+        || (wanted.is_stream
+            && match opening.begins_like_events(journey).await {
+                Ok(is_events) => is_events,
+                Err(failure) => return Opened::Failed(failure),
+            });
+    if is_events {
+        opening.events = Some(EventReader::new(wanted.dialect, wanted.event_max));
+        return opening.hold_to_commit(journey, target, wanted).await;
+    }
+    let is_as_it_is = match media {
+        Media::Binary => !wanted.dialect.answers_with_object(),
+        Media::Other => !wanted.is_json,
+        Media::Events | Media::Json | Media::Html => false,
+    };
+    if is_as_it_is {
+        opening.hold_to_first_bytes(journey).await
+    } else {
+        opening.hold_to_whole_answer(journey, target, wanted).await
+    }
+}
+
+async fn send(
+    journey: &mut Journey,
+    target: &Target,
+    build: &dyn Fn() -> Option<Request<Pieces>>,
+    timers: &mut Timers,
+    is_stream: bool,
+) -> Result<Response<Arriving>, Failure> {
+    let worker = Rc::clone(&journey.worker);
+    let lost = || Failure::unanswered(OutcomeKind::Transport, "connection lost");
+    for is_second in [false, true] {
+        let Some(request) = build() else {
+            return Err(Failure::unanswered(OutcomeKind::Cancelled, "cannot be sent"));
+        };
+        let kept = if is_second { None } else { worker.pool.kept(&target.provider.connections) };
+        let lease = match kept {
+            Some(lease) => lease,
+            None => connect(journey, target, timers).await?,
+        };
+        let is_reused = lease.is_reused;
+        timers.sent();
+        journey.sent();
+        let until = if is_stream { timers.first_content() } else { timers.answer() };
+        match journey.wait(until, lease.send(request)).await {
+            Err(limit) => {
+                let (outcome, detail) = journey.stopped(limit, None);
+                return Err(Failure { outcome, detail, said: None });
+            }
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(SendError::NotSent)) if is_reused => {}
+            Ok(Err(SendError::Broken(error)))
+                // Closed or reset, by the time it had been kept: no word on the provider's state.
+                if is_reused && !error.is_parse() => {}
+            Ok(Err(SendError::Broken(error))) if error.is_parse() => {
+                return Err(Failure::unanswered(OutcomeKind::Transport, "malformed answer"));
+            }
+            Ok(Err(_)) => return Err(lost()),
+        }
+    }
+    Err(lost())
+}
+
+async fn connect(
+    journey: &mut Journey,
+    target: &Target,
+    timers: &Timers,
+) -> Result<Lease, Failure> {
+    let worker = Rc::clone(&journey.worker);
+    let pool = &worker.pool;
+    let provider = &target.provider;
+    let until = timers.connect();
+    let connected = match &provider.place {
+        Some(place) => journey.wait(until, pool.fresh(&provider.connections, place)).await,
+        None => {
+            let io = worker.gateway.dial_fake(&provider.name);
+            journey.wait(until, pool.handshake(&provider.connections, io, false)).await
+        }
+    };
+    match connected {
+        Ok(Ok(lease)) => Ok(lease),
+        Ok(Err(ConnectError::Shortage)) => {
+            Err(Failure::unanswered(OutcomeKind::Cancelled, "out of local resources"))
+        }
+        Ok(Err(error)) => Err(Failure::unanswered(OutcomeKind::Transport, error.word())),
+        Err(Limit::Target(_)) => {
+            Err(Failure::unanswered(OutcomeKind::Transport, "connect timed out"))
+        }
+        Err(limit) => {
+            let (outcome, detail) = journey.stopped(limit, None);
+            Err(Failure { outcome, detail, said: None })
+        }
+    }
+}
+
+/// An answer that is no success: read what it says, for as long as its client waits, and class it.
+async fn refused(
+    journey: &mut Journey,
+    target: &Target,
+    mut head: response::Parts,
+    mut rest: Arriving,
+    timers: &Timers,
+    wanted: Wanted,
+) -> Failure {
+    let mut said = Vec::new();
+    let is_read = loop {
+        let Ok(frame) = journey.wait(timers.idle(Instant::now()), rest.frame()).await else {
+            break false;
+        };
+        match frame {
+            None => break true,
+            Some(Err(_)) => break false,
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    said.extend_from_slice(&data);
+                }
+            }
+        }
+        if said.len() > ERROR_BODY_MAX {
+            break false;
+        }
+    };
+    if is_read {
+        journey.worker.pool.keep(rest);
+    }
+    if is_encoded(&head.headers) {
+        let error = OwnError::new(OwnErrorKind::BadGateway, ENCODED);
+        said = error.body(wanted.dialect).into();
+        head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    let unix_ms = journey.worker.gateway.clock.unix_ms();
+    let outcome = classified::of_answer(target, head.status, &head.headers, &said, unix_ms);
+    let said = Some((head.status, head.headers, said.into()));
+    Failure { outcome, detail: outcome.kind.word(), said }
+}
+
+/// Requests ask for answers as they are. An encoded one can neither be judged nor searched for our
+/// secrets, so it is no answer, and no error to hand on.
+const ENCODED: &str = "the answer has a content-encoding that was not asked for";
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let encodings = headers.get_all(header::CONTENT_ENCODING);
+    let is_plain =
+        |it: &HeaderValue| it.is_empty() || it.as_bytes().eq_ignore_ascii_case(b"identity");
+    !encodings.iter().all(is_plain)
+}
+
+/// Why the next bytes of a body did not come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Interrupt {
+    /// This limit was reached.
+    Waited(Limit),
+    /// The client's patience ends: what has come is to be released.
+    Commit,
+    /// The body broke.
+    Broke,
+}
+
+impl Opening {
+    /// The next bytes of the body, `None` at its end.
+    pub(super) async fn chunk(
+        &mut self,
+        journey: &mut Journey,
+        until: Until,
+    ) -> Result<Option<Bytes>, Interrupt> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        loop {
+            match journey.wait(until, self.rest.frame()).await {
+                Err(Limit::Patience(PatienceVerdict::Commit)) => return Err(Interrupt::Commit),
+                Err(limit) => return Err(Interrupt::Waited(limit)),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(_))) => return Err(Interrupt::Broke),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data()
+                        && !data.is_empty()
+                    {
+                        journey.body_bytes();
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn interrupted(&self, journey: &mut Journey, interrupt: Interrupt) -> Failure {
+        match interrupt {
+            // Whoever holds bytes has released them instead.
+            Interrupt::Commit => self.failed(OutcomeKind::Cancelled, "the client's own timeout"),
+            Interrupt::Broke => self.failed(OutcomeKind::Transport, "the answer ended early"),
+            Interrupt::Waited(limit) => {
+                let status = Some(self.head.status.as_u16());
+                let (outcome, detail) = journey.stopped(limit, status);
+                Failure { outcome, detail, said: None }
+            }
+        }
+    }
+
+    pub(super) fn failed(&self, kind: OutcomeKind, detail: &'static str) -> Failure {
+        Failure::after_head(self.head.status, kind, detail)
+    }
+
+    /// Whether the first line of the body is one of a stream; what was read for it is kept.
+    async fn begins_like_events(&mut self, journey: &mut Journey) -> Result<bool, Failure> {
+        let mut begun = Vec::new();
+        let opening = loop {
+            match self.chunk(journey, self.timers.first_content()).await {
+                Ok(None) | Err(Interrupt::Commit) => break sniff::Opening::Other,
+                Err(interrupt) => return Err(self.interrupted(journey, interrupt)),
+                Ok(Some(data)) => begun.extend_from_slice(&data),
+            }
+            let opening = sniff::opening(&begun);
+            // More blank lines than that are no way to begin a stream.
+            if opening != sniff::Opening::Unknown || begun.len() > BLANK_MAX {
+                break opening;
+            }
+        };
+        self.first = (!begun.is_empty()).then(|| begun.into());
+        Ok(opening == sniff::Opening::Events)
+    }
+
+    /// The stream is complete: what remains of the body is nothing a client waits for.
+    pub(super) fn whole(self, journey: &Journey) -> Opened {
+        let usage = self.events.as_ref().map(EventReader::usage);
+        journey.worker.pool.keep(self.rest);
+        let is_events = self.events.is_some();
+        Opened::Whole { head: self.head, pieces: self.held, usage, is_events }
+    }
+
+    /// Waits for the first bytes of an answer that nobody here reads.
+    async fn hold_to_first_bytes(mut self, journey: &mut Journey) -> Opened {
+        match self.chunk(journey, self.timers.idle(Instant::now())).await {
+            Err(interrupt) => Opened::Failed(self.interrupted(journey, interrupt)),
+            Ok(None) => Opened::Failed(self.failed(OutcomeKind::ServerError, "an empty body")),
+            Ok(Some(data)) => {
+                self.held.push_back(data);
+                journey.content(self.timers.since_sent());
+                Opened::Passing(Box::new(self))
+            }
+        }
+    }
+
+    /// Holds a plain answer until it is whole, or too long to hold.
+    async fn hold_to_whole_answer(
+        mut self,
+        journey: &mut Journey,
+        target: &Target,
+        wanted: Wanted,
+    ) -> Opened {
+        let mut held_len = 0;
+        loop {
+            match self.chunk(journey, self.timers.idle(Instant::now())).await {
+                Err(Interrupt::Commit) => {
+                    journey.commit();
+                    return Opened::Passing(Box::new(self));
+                }
+                Err(interrupt) => return Opened::Failed(self.interrupted(journey, interrupt)),
+                Ok(None) => break,
+                Ok(Some(data)) => {
+                    held_len += data.len();
+                    self.held.push_back(data);
+                }
+            }
+            if held_len > wanted.answer_max {
+                journey.commit();
+                journey.content(self.timers.since_sent());
+                return Opened::Passing(Box::new(self));
+            }
+        }
+        let body = joined(&self.held);
+        let kind = body::kind(wanted.dialect, &body);
+        if let BodyKind::Nothing(detail) = kind {
+            return Opened::Failed(self.failed(OutcomeKind::ServerError, detail));
+        }
+        journey.worker.pool.keep(self.rest);
+        if kind == BodyKind::Error {
+            let outcome = classified::of_event(target, self.head.status, &body);
+            return Opened::Failed(Failure::inside(outcome, self.head.headers, body));
+        }
+        journey.content(self.timers.since_sent());
+        let usage = Usage::of_pieces(self.held.make_contiguous());
+        Opened::Whole { head: self.head, pieces: self.held, usage, is_events: false }
+    }
+}
+
+/// How many bytes of blank lines are read before an answer is taken for no stream.
+const BLANK_MAX: usize = 4096;
+
+/// An error event as an answer of its own.
+pub(super) fn error_event(
+    target: &Target,
+    wanted: Wanted,
+    head: response::Parts,
+    event: &[u8],
+) -> Failure {
+    let outcome = classified::of_event(target, head.status, event);
+    Failure::inside(outcome, head.headers, body_of_event(wanted.dialect, event))
+}
+
+fn joined(pieces: &VecDeque<Bytes>) -> Bytes {
+    match pieces.len() {
+        1 => pieces[0].clone(),
+        _ => pieces.iter().map(|piece| &piece[..]).collect::<Vec<_>>().concat().into(),
+    }
+}

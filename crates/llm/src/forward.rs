@@ -1,0 +1,203 @@
+//! The life of a request: read, choose, send, watch, release.
+//!
+//! This file is the whole story in order; each step is one call into a file of its own.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use tidegate_core::{
+    attempt::{Answer, End, Finish},
+    outcome::Outcome,
+    plan::RequestSpec,
+    route::Needs,
+};
+use tidegate_gateway::{
+    live::Live,
+    log::{self, Refused},
+    worker::Worker,
+};
+use tidegate_net::client_body::ClientBody;
+use tidegate_wire::{
+    dialect::Dialect,
+    error_body::{OwnError, OwnErrorKind},
+    mask::{Mask, MaskedStream},
+    operation::{Operation, needs_of_path},
+};
+
+use super::{
+    answer,
+    attempt::{self, Failure, Opened, Wanted},
+    headers,
+    hold::Hold,
+    inbound::Inbound,
+    journey::{Journey, Next, Whose},
+    passage::Passage,
+    request,
+};
+
+/// What a provider said, kept in case it is the last word.
+type Said = (StatusCode, HeaderMap, Bytes);
+
+/// Answers a request that names a model.
+pub async fn forward(
+    worker: &Rc<Worker>,
+    live: &Arc<Live>,
+    inbound: Inbound,
+) -> Response<ClientBody> {
+    let dialect = Dialect::of_path(&inbound.path);
+    let fail =
+        |kind, message: &str| answer::own(dialect, &inbound.id, OwnError::new(kind, message));
+
+    let head = match inbound.head() {
+        Ok(head) => head,
+        Err(fault) => return fail(OwnErrorKind::InvalidRequest, &fault),
+    };
+    let asked = head.model.as_ref().map(|model| &*model.name);
+    let is_unlisted = Operation::of_path(&inbound.path) == Some(Operation::Unlisted);
+    if is_unlisted && asked.unwrap_or_default().is_empty() {
+        // Whatever such a path does, without a model it is not inference.
+        return fail(OwnErrorKind::InvalidRequest, "this path takes requests with a `model` only");
+    }
+    let caller = &inbound.caller;
+    let resolved = match live.resolve(asked) {
+        Ok(resolved) => resolved,
+        Err(missing) => {
+            let missing = missing.shown_to(|route| caller.may_use(route));
+            return fail(OwnErrorKind::ModelNotFound, &missing.to_string());
+        }
+    };
+    if !resolved.is_open_to(caller, asked) {
+        let refused = Refused {
+            event: "route_not_allowed",
+            caller: &caller.name,
+            path: &inbound.path,
+            route: resolved.label(),
+            request_id: &inbound.id,
+        };
+        log::refused(&worker.gateway.line_limit, worker.gateway.now(), &refused);
+        return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
+    }
+    let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
+    let hold = Hold::of(live.file.routes.get(&**resolved.route.name()));
+    let Needs { tools, vision, context, .. } = head.needs;
+    let ask = RequestSpec {
+        caller: &inbound.caller.name,
+        session,
+        needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
+        is_stream: head.is_stream,
+        is_held: hold.is_on(),
+        within: None,
+        patience: inbound.patience(),
+        stays_at: None,
+    };
+    let whose = Whose {
+        request_id: inbound.id.clone(),
+        path: inbound.path.clone(),
+        caller: Arc::clone(&inbound.caller.name),
+    };
+    let mut journey = Journey::new(worker, live, &resolved, &ask, whose);
+    let limits = &live.file.limits;
+    let wanted = Wanted {
+        dialect,
+        is_stream: head.is_stream,
+        is_json: answers_with_json(&inbound.path),
+        hold,
+        hold_max: limits.hold.0 as usize,
+        answer_max: limits.answer.0 as usize,
+        event_max: EVENT_MAX,
+    };
+
+    let mut said: Vec<Option<Said>> = Vec::new();
+    loop {
+        let (target, key) = match journey.next() {
+            Next::RequestSpec { target, key } => (target, key),
+            Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
+        };
+        let build = || request::build(&inbound, &head, &target, key, resolved.model);
+        let mask = target.mask(key);
+        match attempt::open(&mut journey, &target, &build, wanted).await {
+            Opened::Whole { head, pieces, usage, is_events } => {
+                if let Some(usage) = usage {
+                    journey.used(usage);
+                }
+                let mut headers = headers::downward(&head.headers, &mask);
+                if is_events {
+                    headers::label_events(&mut headers);
+                }
+                answer::sign(&mut headers, &inbound.id, &journey);
+                journey.report(&Outcome::answered(head.status.as_u16()), "");
+                journey.finished(head.status.as_u16());
+                return answer::with(
+                    head.status,
+                    headers,
+                    ClientBody::Whole(covered(pieces, mask)),
+                );
+            }
+            Opened::Passing(opening) => {
+                let status = opening.head.status;
+                let mut headers = headers::downward(&opening.head.headers, &mask);
+                if opening.events.is_some() {
+                    headers::label_events(&mut headers);
+                }
+                answer::sign(&mut headers, &inbound.id, &journey);
+                let passage = Passage::new(journey, *opening, dialect, mask);
+                return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
+            }
+            Opened::Failed(Failure { outcome, detail, said: words }) => {
+                said.push(words.map(|(status, headers, body)| {
+                    let headers = headers::downward(&headers, &mask);
+                    (status, headers, mask.cover(&body).map_or(body, Bytes::from))
+                }));
+                journey.report(&outcome, detail);
+            }
+        }
+    }
+}
+
+/// A whole answer with our secrets covered (S2), also where one stands across two pieces.
+fn covered(pieces: VecDeque<Bytes>, mask: Arc<Mask>) -> VecDeque<Bytes> {
+    let mut stream = MaskedStream::new(mask);
+    let mut covered: VecDeque<Bytes> = pieces.into_iter().map(|it| stream.feed(it)).collect();
+    covered.push_back(stream.finish());
+    covered.retain(|it| !it.is_empty());
+    covered
+}
+
+/// Whether an endpoint answers with JSON or a stream only: those of audio also send sound and
+/// plain text.
+fn answers_with_json(path: &str) -> bool {
+    !path.starts_with("/v1/audio/")
+}
+
+/// An event of a stream may be this long before the commit, and passes in parts after it.
+const EVENT_MAX: usize = 16 * 1024 * 1024;
+
+/// Nothing more will be tried: what the client sees is what the core says.
+fn over(
+    mut journey: Journey,
+    finish: Finish,
+    mut said: Vec<Option<Said>>,
+    dialect: Dialect,
+    id: &str,
+) -> Response<ClientBody> {
+    journey.ended(&finish);
+    let relayed = match finish.answer {
+        Answer::Attempt(number) => said.get_mut(number).and_then(Option::take),
+        Answer::NoHealthyBackend | Answer::NothingAble | Answer::OutOfTime | Answer::Nobody => None,
+    };
+    let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
+    let mut response = match relayed {
+        Some((status, headers, body)) if status.as_u16() == finish.status => {
+            answer::with(status, headers, body.into())
+        }
+        _ => answer::failure(&journey, &finish, dialect, id),
+    };
+    answer::sign(response.headers_mut(), id, &journey);
+    if is_exhausted {
+        answer::advise(response.headers_mut(), &journey, &finish);
+    }
+    response
+}

@@ -1,0 +1,84 @@
+//! A client's request, read whole and understood as far as routing needs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use tidegate_core::time::Millis;
+use tidegate_gateway::caller::Caller;
+use tidegate_runtime::rng;
+use tidegate_wire::{form, head::RequestHead, json::What};
+
+/// Where a session's name may stand, in this order; the body is looked at last.
+static SESSION_HEADERS: [HeaderName; 6] = [
+    HeaderName::from_static("x-tidegate-session"),
+    HeaderName::from_static("x-claude-code-session-id"),
+    HeaderName::from_static("x-session-id"),
+    HeaderName::from_static("x-session-affinity"),
+    HeaderName::from_static("session-id"),
+    HeaderName::from_static("thread-id"),
+];
+/// Where an SDK says how long it will wait, in seconds.
+static TIMEOUT_HEADERS: [HeaderName; 2] = [
+    HeaderName::from_static("x-stainless-read-timeout"),
+    HeaderName::from_static("x-stainless-timeout"),
+];
+
+/// A request that is ready to be routed.
+pub struct Inbound {
+    pub id: String,
+    pub path: String,
+    pub query: Option<String>,
+    pub headers: HeaderMap,
+    /// The gateways this request has passed, this one last.
+    pub passed: HeaderValue,
+    pub body: Bytes,
+    pub caller: Arc<Caller>,
+}
+
+impl Inbound {
+    /// What the body says, as far as routing needs it; if it cannot be read, why.
+    pub fn head(&self) -> Result<RequestHead<'_>, String> {
+        let content_type = self.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
+        match content_type.and_then(form::boundary) {
+            Some(boundary) => boundary
+                .and_then(|boundary| RequestHead::read_form(&self.body, boundary))
+                .map_err(|fault| fault.to_string()),
+            None => RequestHead::read(&self.body).map_err(|fault| match fault.what {
+                What::GivenTwice(_)
+                | What::WrongType { .. }
+                | What::LoneSurrogate(_)
+                | What::NotAnObject => fault.to_string(),
+                _ => format!("the body is not valid JSON: {fault}"),
+            }),
+        }
+    }
+
+    /// The session that the headers name.
+    pub fn session(&self) -> Option<&str> {
+        let named = |name: &HeaderName| self.headers.get(name)?.to_str().ok();
+        SESSION_HEADERS.iter().find_map(named).filter(|session| !session.is_empty())
+    }
+
+    /// How long the client says it waits for the first byte. What cannot be read, or is less than
+    /// a second, is ignored.
+    pub fn patience(&self) -> Option<Millis> {
+        let seconds = |name: &HeaderName| {
+            let seconds = self.headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok()?;
+            (seconds.is_finite() && seconds >= 1.0).then_some(seconds)
+        };
+        Some(Millis::seconds(1).scaled(TIMEOUT_HEADERS.iter().find_map(seconds)?))
+    }
+}
+
+/// A name for a request that no other one has. (`format!` would cost ten times as much.)
+pub fn new_id() -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut id = String::with_capacity(36);
+    id.push_str("req_");
+    for draw in [rng::draw(), rng::draw()] {
+        let digit = |place: u32| DIGITS[(draw >> (4 * place)) as usize & 15];
+        id.extend((0..16).rev().map(|place| char::from(digit(place))));
+    }
+    id
+}

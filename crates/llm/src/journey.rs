@@ -1,0 +1,363 @@
+//! One request on its way: the core's plan, the permit in hand, and what has been tried.
+//!
+//! The journey is the data plane's only door to the core. It ends by itself: dropped with a permit
+//! in hand, which is what happens when a client goes away, it reports the attempt with what the
+//! core makes of its silence.
+
+mod waiting;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Method;
+use tidegate_core::{
+    attempt::{End, Finish},
+    explain::Obstacle,
+    outcome::{Outcome, OutcomeKind},
+    permit::Permit,
+    plan::{Plan, RequestSpec, Step},
+    time::{Millis, Now},
+};
+
+use tidegate_gateway::{
+    live::{Live, ResolvedRoute},
+    log::{self, Access},
+    provider::Target,
+    worker::Worker,
+};
+use tidegate_runtime::rng;
+use tidegate_wire::usage::Usage;
+
+/// No client sees this status: it is gone.
+const CLIENT_GONE: u16 = 499;
+
+/// One attempt as the client may be told of it: classes and names, never addresses (S61).
+#[derive(Clone, Debug)]
+pub(crate) struct Try {
+    /// The backend's id.
+    backend: Arc<str>,
+    /// The target as a client knows it.
+    pub(crate) target: String,
+    pub(crate) outcome: OutcomeKind,
+    pub(crate) status: Option<u16>,
+    pub(crate) took: Millis,
+    pub(crate) detail: &'static str,
+    /// Whether metrics know of it: one that was left may have to wait for its outcome.
+    is_counted: bool,
+}
+
+/// What to do next.
+pub(crate) enum Next {
+    /// RequestSpec this target with this key.
+    RequestSpec { target: Arc<Target>, key: usize },
+    /// It is over.
+    Over(Finish),
+}
+
+/// One request on its way.
+pub(crate) struct Journey {
+    pub(crate) worker: Rc<Worker>,
+    live: Arc<Live>,
+    plan: Plan,
+    permit: Option<Permit>,
+    /// The name in metrics.
+    route: String,
+    /// The model asked for, where a target does not say.
+    model: Option<String>,
+    pub(crate) tries: Vec<Try>,
+    whose: Whose,
+    is_told: bool,
+}
+
+/// Whose request it is, for the access log.
+#[derive(Clone, Debug)]
+pub(crate) struct Whose {
+    pub(crate) request_id: String,
+    pub(crate) path: String,
+    pub(crate) caller: Arc<str>,
+}
+
+impl Journey {
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        live: &Arc<Live>,
+        resolved: &ResolvedRoute<'_>,
+        ask: &RequestSpec<'_>,
+        whose: Whose,
+    ) -> Self {
+        let now = worker.gateway.now();
+        Self {
+            worker: Rc::clone(worker),
+            plan: live.core.begin(resolved.route, now, ask),
+            live: Arc::clone(live),
+            permit: None,
+            route: resolved.label().to_owned(),
+            model: resolved.model.map(str::to_owned),
+            tries: Vec::new(),
+            whose,
+            is_told: false,
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Next {
+        let now = self.worker.gateway.now();
+        let plan = &mut self.plan;
+        match self.worker.with_notes(|notes| plan.next(now, rng::draw(), notes)) {
+            Step::Finish(finish) => Next::Over(finish),
+            Step::Attempt(permit) => {
+                let target = self.live.target(permit.backend().id()).map(Arc::clone);
+                let key = permit.key();
+                self.tell_choice(permit.backend().id());
+                self.permit = Some(permit);
+                match target {
+                    Some(target) => Next::RequestSpec { target, key },
+                    // The core and the targets are made from one config, so this does not happen;
+                    // if it did, going on would be better than stopping.
+                    None => {
+                        self.report(&Outcome::unanswered(OutcomeKind::Transport), "unknown target");
+                        self.next()
+                    }
+                }
+            }
+        }
+    }
+
+    /// The metrics of a choice.
+    fn tell_choice(&self, id: &str) {
+        let metrics = &self.worker.gateway.metrics;
+        metrics.attempt_started(id);
+        let Some(attempt) = self.plan.attempts().iter().last() else { return };
+        if !attempt.rank.is_clear() {
+            metrics.relaxed(&self.route, attempt.rank.0);
+        }
+        match self.tries.last() {
+            Some(before) => metrics.failover(&self.route, &before.backend, id, before.outcome),
+            None => metrics.session_moved(attempt.pin),
+        }
+    }
+
+    /// A response head arrived.
+    pub(crate) fn head(&mut self) {
+        let now = self.worker.gateway.now();
+        if let Some(permit) = &mut self.permit {
+            self.worker.with_notes(|notes| permit.head(now, notes));
+        }
+    }
+
+    /// The request is being sent.
+    pub(crate) fn sent(&mut self) {
+        let now = self.worker.gateway.now();
+        if let Some(permit) = &mut self.permit {
+            permit.sent(now);
+        }
+    }
+
+    /// Bytes of the answer's body arrived, with or without content.
+    pub(crate) fn body_bytes(&mut self) {
+        let now = self.worker.gateway.now();
+        if let Some(permit) = &mut self.permit {
+            permit.body_bytes(now);
+        }
+    }
+
+    /// From here on bytes go to the client: no other target is asked.
+    pub(crate) fn commit(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.commit();
+        }
+    }
+
+    /// The first content arrived, this long after the request had been sent. Later content is no
+    /// news.
+    pub(crate) fn content(&mut self, took: Millis) {
+        let (plan, permit) = (&mut self.plan, self.permit.as_mut());
+        let Some(permit) = permit.filter(|permit| !permit.has_content()) else { return };
+        let now = self.worker.gateway.now();
+        self.worker.with_notes(|notes| {
+            permit.content(now, took, notes);
+            plan.answered(now, notes);
+        });
+        self.worker.gateway.metrics.first_content(permit.backend().id(), took);
+        self.settle();
+    }
+
+    /// The attempt ended. Without one under way, nothing happens.
+    pub(crate) fn report(&mut self, outcome: &Outcome, detail: &'static str) {
+        let Some(permit) = self.permit.take() else { return };
+        let now = self.worker.gateway.now();
+        let target = self.shown(permit.backend().id());
+        let took = now.since(permit.began());
+        let metrics = &self.worker.gateway.metrics;
+        metrics.attempt(&self.route, permit.backend().id(), outcome.kind);
+        self.tries.push(Try {
+            backend: Arc::clone(permit.backend().id()),
+            target,
+            outcome: outcome.kind,
+            status: outcome.status,
+            took,
+            detail,
+            is_counted: true,
+        });
+        tracing::trace!(
+            request_id = self.whose.request_id,
+            route = self.route,
+            target = &*self.tries.last().map(|it| it.target.clone()).unwrap_or_default(),
+            outcome = outcome.kind.word(),
+            status = outcome.status,
+            ms = took.0,
+            detail,
+            "an attempt ended"
+        );
+        let plan = &mut self.plan;
+        self.worker.with_notes(|notes| plan.report(now, permit, outcome, notes));
+    }
+
+    /// What the answer told of its usage.
+    pub(crate) fn used(&self, usage: Usage) {
+        if let Some(permit) = &self.permit {
+            let id = permit.backend().id();
+            let Usage { input, output, cached } = usage;
+            self.worker.gateway.metrics.tokens(&self.route, id, input, output, cached);
+        }
+    }
+
+    /// The client has its answer, as far as it goes.
+    pub(crate) fn finished(&mut self, status: u16) {
+        let is_whole = self.tries.last().is_none_or(|it| it.outcome == OutcomeKind::Success);
+        self.tell_end(status, if is_whole { None } else { Some(End::Broken) });
+    }
+
+    /// The request is over without an answer of a target's.
+    pub(crate) fn ended(&mut self, finish: &Finish) {
+        self.tell_end(finish.status, Some(finish.end));
+        if finish.end == End::BudgetSpent {
+            self.worker.gateway.metrics.budget_spent(&self.route);
+        }
+    }
+
+    /// Metrics and access line of the request, once.
+    fn tell_end(&mut self, status: u16, end: Option<End>) {
+        if std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
+        self.settle();
+        let took = self.worker.gateway.now().since(self.plan.began());
+        let failure = self.worker.gateway.metrics.request(&self.route, status, end, took);
+        if let Some(reason) = failure {
+            self.tell_failure(status, reason);
+        }
+        let access = Access {
+            method: &Method::POST,
+            path: &self.whose.path,
+            route: &self.route,
+            target: self.tries.last().map(|it| &*it.backend),
+            status,
+            attempts: self.tries.len(),
+            took,
+            request_id: &self.whose.request_id,
+            caller: &self.whose.caller,
+        };
+        log::access(&self.live.file.log, &access);
+    }
+
+    pub(crate) fn request_id(&self) -> &str {
+        &self.whose.request_id
+    }
+
+    /// The line about a request whose client got no whole answer through no fault of its own.
+    fn tell_failure(&self, status: u16, reason: &'static str) {
+        let gateway = &self.worker.gateway;
+        let Some(suppressed) = gateway.line_limit.admit(gateway.now(), &self.route) else { return };
+        let attempt = |it: &Try| {
+            let status = it.status.map(|status| format!("{status} ")).unwrap_or_default();
+            format!("{} {status}{} {}ms", it.target, it.outcome.word(), it.took.0)
+        };
+        let attempts: Vec<String> = self.tries.iter().map(attempt).collect();
+        tracing::warn!(
+            request_id = self.whose.request_id,
+            route = self.route,
+            status,
+            reason,
+            attempts = attempts.join("; "),
+            suppressed = Some(suppressed).filter(|count| *count > 0),
+            "a client got no whole answer"
+        );
+    }
+
+    /// The moment by which the whole request must be over.
+    pub(crate) fn deadline(&self) -> Now {
+        self.plan.deadline()
+    }
+
+    /// The attempts so far, the one under way included.
+    pub(crate) fn attempts(&self) -> usize {
+        self.tries.len() + usize::from(self.permit.is_some())
+    }
+
+    /// `provider/model` of the attempt under way, or of the last one.
+    pub(crate) fn resolved(&self) -> Option<String> {
+        match &self.permit {
+            Some(permit) => Some(self.shown(permit.backend().id())),
+            None => self.tries.last().map(|it| it.target.clone()),
+        }
+    }
+
+    /// A backend's name as a client knows it: a model the config does not name is told by its name.
+    fn shown(&self, id: &str) -> String {
+        match (id.strip_suffix('*'), &self.model) {
+            (Some(provider), Some(model)) => format!("{provider}{model}"),
+            _ => id.to_owned(),
+        }
+    }
+
+    /// What the targets lack that cannot do what the request needs, told of so many by name.
+    pub(crate) fn lacking(&self, told: usize) -> String {
+        let lacking = self.plan.lacking(self.worker.gateway.now());
+        let phrases: Vec<String> = lacking
+            .map(|(id, ability)| format!("`{}` {}", self.shown(id), ability.lack()))
+            .collect();
+        list(&phrases, told)
+    }
+
+    /// Why none of the targets can be asked, told of so many by name.
+    pub(crate) fn obstacles(&self, told: usize) -> String {
+        let obstacles = self.plan.obstacles(self.worker.gateway.now());
+        let phrases: Vec<String> = obstacles
+            .map(|(id, obstacles)| {
+                let mut reasons: Vec<&str> = obstacles.iter().map(Obstacle::phrase).collect();
+                reasons.dedup();
+                format!("`{}` {}", self.shown(id), reasons.join(" and "))
+            })
+            .collect();
+        list(&phrases, told)
+    }
+
+    /// Whether the client's own retries could not do better than this request did.
+    pub(crate) fn is_retry_futile(&self) -> bool {
+        self.plan.is_retry_futile()
+    }
+
+    /// When some target can be asked again with a clear conscience, if that is known.
+    pub(crate) fn re_entry(&self) -> Option<Millis> {
+        let now = self.worker.gateway.now();
+        self.plan.re_entry(now).map(|moment| moment.since(now))
+    }
+}
+
+/// The first so many phrases, and how many there are besides.
+fn list(phrases: &[String], told: usize) -> String {
+    match phrases.len().saturating_sub(told) {
+        0 => phrases.join(", "),
+        more => format!("{}, and {more} more", phrases[..told].join(", ")),
+    }
+}
+
+impl Drop for Journey {
+    fn drop(&mut self) {
+        if self.permit.is_some() {
+            let outcome = self.abandoned();
+            self.report(&outcome, "the client left");
+            self.tell_end(CLIENT_GONE, Some(End::Cancelled));
+        }
+    }
+}

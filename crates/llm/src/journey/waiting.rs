@@ -1,0 +1,113 @@
+//! Waiting on behalf of a request: for a target, and for as long as its client does.
+//!
+//! The core says when the client's patience calls for a decision, and what it is; here is the timer
+//! between the two.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{
+    outcome::{Outcome, OutcomeKind},
+    plan::PatienceVerdict,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Journey, Try};
+use crate::timers::{Limit, MAX_MS, Until};
+
+impl Journey {
+    /// Waits for something until a limit, or until the client's patience ends the wait.
+    pub(crate) async fn wait<T>(
+        &mut self,
+        until: Until,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Limit> {
+        let mut future = pin!(future);
+        loop {
+            let wake_at = self.wake_at().filter(|wake_at| *wake_at < until.at);
+            if let Ok(value) = timeout_at(wake_at.unwrap_or(until.at), &mut future).await {
+                return Ok(value);
+            }
+            if wake_at.is_none() {
+                return Err(until.limit);
+            }
+            match self.check_patience() {
+                PatienceVerdict::GoOn => {}
+                verdict => return Err(Limit::Patience(verdict)),
+            }
+        }
+    }
+
+    /// How an attempt ended whose wait reached `limit`, and the words for it. One that is to be
+    /// left for another target is reported here.
+    pub(crate) fn stopped(&mut self, limit: Limit, status: Option<u16>) -> (Outcome, &'static str) {
+        let detail = match limit {
+            Limit::Target(word) => {
+                return (Outcome::broken(OutcomeKind::Timeout, status), word);
+            }
+            Limit::Deadline => "the request's deadline",
+            Limit::Patience(PatienceVerdict::Leave) => {
+                let detail = "silent, and left for another target";
+                return (self.leave(detail), detail);
+            }
+            Limit::Patience(_) => "the client's own timeout",
+        };
+        (self.abandoned(), detail)
+    }
+
+    /// How the attempt under way ends if nobody waits for it any more.
+    pub(super) fn abandoned(&self) -> Outcome {
+        let now = self.worker.gateway.now();
+        let nothing = Outcome::unanswered(OutcomeKind::Cancelled);
+        self.permit.as_ref().map_or(nothing, |permit| self.plan.abandoned(now, permit))
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let wake_at = self.plan.wake_at(self.permit.as_ref()?)?;
+        let left = wake_at.since(self.worker.gateway.now());
+        Some(Instant::now() + Duration::from_millis(left.0.min(MAX_MS)))
+    }
+
+    fn check_patience(&mut self) -> PatienceVerdict {
+        let now = self.worker.gateway.now();
+        let (plan, permit) = (&self.plan, self.permit.as_mut());
+        let Some(permit) = permit else { return PatienceVerdict::GoOn };
+        self.worker.with_notes(|notes| plan.check_patience(now, permit, notes))
+    }
+
+    fn leave(&mut self, detail: &'static str) -> Outcome {
+        let cancelled = Outcome::unanswered(OutcomeKind::Cancelled);
+        let Some(permit) = self.permit.take() else { return cancelled };
+        let now = self.worker.gateway.now();
+        let backend = Arc::clone(permit.backend().id());
+        let took = now.since(permit.began());
+        let plan = &mut self.plan;
+        let outcome = self.worker.with_notes(|notes| plan.leave(now, permit, notes));
+        self.tries.push(Try {
+            target: self.shown(&backend),
+            backend,
+            outcome: outcome.unwrap_or(cancelled).kind,
+            status: None,
+            took,
+            detail,
+            is_counted: false,
+        });
+        if outcome.is_some() {
+            self.settle();
+        }
+        outcome.unwrap_or(cancelled)
+    }
+
+    /// Counts the attempts that were left, with the outcome they have now.
+    pub(super) fn settle(&mut self) {
+        let metrics = &self.worker.gateway.metrics;
+        for (it, attempt) in self.tries.iter_mut().zip(self.plan.attempts().iter()) {
+            if !std::mem::replace(&mut it.is_counted, true) {
+                it.outcome = attempt.outcome.map_or(it.outcome, |outcome| outcome.kind);
+                metrics.attempt(&self.route, &it.backend, it.outcome);
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! An answer on its way to the client, after commitment: no retry, no splice.
+//!
+//! Rules kept here:
+//! - Bytes are forwarded as they came. Of a stream, whole events are released, so that an explicit
+//!   error can follow if it breaks.
+//! - A stream ends with its dialect's terminator or with an explicit error event, never silently
+//!   (I9). A broken plain body aborts the connection.
+//! - Our own secrets are covered in everything that is released (S2).
+//! - The outcome is reported before the last byte is released, so that a client that asks again at
+//!   once meets the new state.
+//! - Silence is measured between events with content: comments and pings do not count.
+//! - When the gateway's drain is over, a stream ends with an error event like any other break.
+//! - Dropped unfinished, which is what happens when the client goes away, the attempt is cancelled
+//!   and the upstream connection closed at once.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tidegate_core::outcome::{Outcome, OutcomeKind};
+use tidegate_net::client_body::Broke;
+use tidegate_net::upstream::Arriving;
+use tidegate_wire::{
+    dialect::Dialect,
+    error_body::{OwnError, OwnErrorKind},
+    events::{EventReader, Step},
+    mask::{Mask, MaskedStream},
+};
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::{Instant, Sleep};
+
+use super::{
+    attempt::Opening,
+    journey::Journey,
+    timers::{Limit, Timers},
+};
+
+/// An answer on its way.
+pub(crate) struct Passage {
+    journey: Journey,
+    /// Ready to be released.
+    ready: VecDeque<Bytes>,
+    rest: Option<Arriving>,
+    events: Option<EventReader>,
+    masked: MaskedStream,
+    dialect: Dialect,
+    status: u16,
+    timers: Timers,
+    silence: Pin<Box<Sleep>>,
+    limit: Limit,
+    /// The end of the gateway's drain; of interest to streams only.
+    drained: Option<Pin<Box<OwnedNotified>>>,
+    /// After `ready`: the end, or an abort.
+    is_over: bool,
+    is_aborted: bool,
+}
+
+impl Passage {
+    pub(crate) fn new(
+        journey: Journey,
+        opening: Opening,
+        dialect: Dialect,
+        mask: Arc<Mask>,
+    ) -> Self {
+        let drained = opening.events.as_ref().map(|_| Box::pin(journey.worker.drained()));
+        let until = match opening.heard {
+            Some(last) => opening.timers.idle(last),
+            // Committed without content, because its client would not wait any longer.
+            None if opening.events.is_some() => opening.timers.first_content(),
+            None => opening.timers.idle(Instant::now()),
+        };
+        let mut passage = Self {
+            journey,
+            ready: VecDeque::new(),
+            rest: Some(opening.rest),
+            events: opening.events,
+            masked: MaskedStream::new(mask),
+            dialect,
+            status: opening.head.status.as_u16(),
+            timers: opening.timers,
+            silence: Box::pin(tokio::time::sleep_until(until.at)),
+            limit: until.limit,
+            drained,
+            is_over: false,
+            is_aborted: false,
+        };
+        passage.release(opening.held);
+        // More may have come in the chunk with the first content.
+        passage.read_on();
+        passage
+    }
+
+    /// Makes bytes of the answer ready.
+    fn release(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
+        for piece in pieces {
+            let covered = self.masked.feed(piece);
+            if !covered.is_empty() {
+                self.ready.push_back(covered);
+            }
+        }
+    }
+
+    /// More of the answer.
+    fn take(&mut self, data: Bytes) {
+        match &mut self.events {
+            None => {
+                self.release([data]);
+                self.heard();
+            }
+            Some(reader) => {
+                reader.feed(data);
+                self.read_on();
+            }
+        }
+    }
+
+    /// Releases the events that have come, up to the one that ends the stream.
+    fn read_on(&mut self) {
+        let Some(reader) = &mut self.events else { return };
+        let mut has_content = false;
+        let end = loop {
+            match reader.next_event() {
+                None => break None,
+                Some(Step::Quiet) => {}
+                Some(Step::Content) => has_content = true,
+                end => break end,
+            }
+        };
+        let pieces = reader.take();
+        self.release(pieces);
+        if has_content {
+            self.journey.content(self.timers.since_sent());
+            self.heard();
+        }
+        match end {
+            None | Some(Step::Quiet | Step::Content) => {}
+            Some(Step::Complete) => self.succeeded(),
+            // The upstream's own error event is already in `ready`: it is the explicit end.
+            Some(Step::Failed(_)) => {
+                self.report(OutcomeKind::Truncated, "an error inside the stream");
+                self.over();
+            }
+            Some(Step::Malformed) => self.broke(OutcomeKind::Truncated, "an event is no JSON"),
+            Some(Step::TooLong) => self.broke(OutcomeKind::Truncated, "an event is too long"),
+        }
+    }
+
+    /// Content came: the silence is over.
+    fn heard(&mut self) {
+        let until = self.timers.idle(Instant::now());
+        self.limit = until.limit;
+        self.silence.as_mut().reset(until.at);
+    }
+
+    /// The upstream closed the body.
+    fn ended(&mut self) {
+        let Some(reader) = &mut self.events else {
+            return self.succeeded();
+        };
+        if reader.finish() {
+            let closing = reader.closing();
+            let [carried, run] = reader.take();
+            self.release([carried, run, closing]);
+            self.succeeded();
+        } else {
+            self.broke(OutcomeKind::Truncated, "the stream ended early");
+        }
+    }
+
+    fn succeeded(&mut self) {
+        match &self.events {
+            Some(reader) => self.journey.used(reader.usage()),
+            // The time to the answer, unless it was known to have content before.
+            None => self.journey.content(self.timers.since_sent()),
+        }
+        let waiting = self.masked.finish();
+        if !waiting.is_empty() {
+            self.ready.push_back(waiting);
+        }
+        self.report(OutcomeKind::Success, "");
+        if let Some(rest) = self.rest.take() {
+            self.journey.worker.pool.keep(rest);
+        }
+        self.over();
+    }
+
+    /// The answer broke: say so inside it if it is a stream, else abort.
+    fn broke(&mut self, kind: OutcomeKind, detail: &'static str) {
+        self.report(kind, detail);
+        if let Some(reader) = &self.events {
+            // An event of which a part is out has to be closed first. Its JSON is broken, so that
+            // no client can take it for whole.
+            if reader.is_mid_event() {
+                self.ready.push_back(Bytes::from_static(b"\n\n"));
+            }
+            let id = self.journey.request_id();
+            let target = self.journey.resolved().unwrap_or_default();
+            let message = format!("the answer of `{target}` broke: {detail} (request {id})");
+            let error = OwnError::new(OwnErrorKind::StreamBroken, &message);
+            let error = OwnError { request_id: Some(id), ..error };
+            self.ready.push_back(error.event(self.dialect, reader.next_sequence()));
+        } else {
+            self.is_aborted = true;
+        }
+        self.over();
+    }
+
+    fn over(&mut self) {
+        self.is_over = true;
+        self.rest = None;
+    }
+
+    fn report(&mut self, kind: OutcomeKind, detail: &'static str) {
+        let outcome = Outcome::broken(kind, Some(self.status));
+        self.journey.report(&outcome, detail);
+        self.journey.finished(self.status);
+    }
+}
+
+impl Body for Passage {
+    type Data = Bytes;
+    type Error = Broke;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broke>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(bytes) = this.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if this.is_aborted {
+                this.is_aborted = false;
+                return Poll::Ready(Some(Err(Broke)));
+            }
+            let Some(rest) = this.rest.as_mut().filter(|_| !this.is_over) else {
+                return Poll::Ready(None);
+            };
+            match rest.poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        this.take(data);
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => this.broke(OutcomeKind::Truncated, "connection lost"),
+                Poll::Ready(None) => this.ended(),
+                Poll::Pending if this.silence.as_mut().poll(cx).is_ready() => {
+                    let (outcome, detail) = this.journey.stopped(this.limit, Some(this.status));
+                    this.broke(outcome.kind, detail);
+                }
+                Poll::Pending => match this.drained.as_mut().map(|it| it.as_mut().poll(cx)) {
+                    Some(Poll::Ready(())) => {
+                        this.broke(OutcomeKind::Cancelled, "the gateway is shutting down");
+                    }
+                    Some(Poll::Pending) | None => return Poll::Pending,
+                },
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.events, &self.rest) {
+            (None, Some(rest)) => {
+                let ready: usize = self.ready.iter().map(Bytes::len).sum();
+                let ready = (ready + self.masked.waiting()) as u64;
+                rest.exact_len().map_or_else(SizeHint::new, |it| SizeHint::with_exact(it + ready))
+            }
+            _ => SizeHint::new(),
+        }
+    }
+}

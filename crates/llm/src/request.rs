@@ -1,0 +1,52 @@
+//! The upstream request of one attempt: the client's bytes, decompressed, with this target's model
+//! name, key, headers and path.
+
+use http::{HeaderValue, Method, Request, header};
+use tidegate_config::file::Api;
+use tidegate_gateway::provider::Target;
+use tidegate_net::passed::PASSED;
+use tidegate_net::upstream::Pieces;
+use tidegate_wire::{
+    head::RequestHead,
+    splice::{EncodedName, Spliced},
+};
+
+use super::{headers, inbound::Inbound};
+
+/// What Anthropic wants to hear if the client does not say: never a reason to refuse.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// Builds it. Nothing of the body is copied but the model's name: the target's, else `asked`.
+pub(crate) fn build(
+    inbound: &Inbound,
+    head: &RequestHead<'_>,
+    target: &Target,
+    key: usize,
+    asked: Option<&str>,
+) -> Option<Request<Pieces>> {
+    let named = target.model.clone();
+    let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
+    let spliced = Spliced::new(&inbound.body, head, &name);
+    let body = Pieces::new(spliced.pieces);
+    let provider = &target.provider;
+    let mut headers = headers::upward(&inbound.headers);
+    if provider.api == Api::Anthropic && !headers.contains_key("anthropic-version") {
+        headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
+    }
+    if !headers.contains_key(header::CONTENT_TYPE) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    for (name, value) in &provider.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    if let Some((name, value)) = target.credentials.get(key).cloned().flatten() {
+        headers.insert(name, value);
+    }
+    headers.insert(PASSED, inbound.passed.clone());
+    headers.insert(header::HOST, provider.authority.clone());
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    let path = provider.path(&inbound.path, inbound.query.as_deref());
+    let mut request = Request::builder().method(Method::POST).uri(path).body(body).ok()?;
+    *request.headers_mut() = headers;
+    Some(request)
+}

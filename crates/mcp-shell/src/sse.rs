@@ -1,0 +1,176 @@
+//! HTTP with server-sent events to a server: the transport of the first revision (2024-11-05).
+//!
+//! ```text
+//!   GET url ──▶ event: endpoint (where to post) · event: message · event: message …
+//!   POST endpoint ──▶ 202; the answer comes over the GET
+//! ```
+//! One GET stays open and carries everything the server says, answers too; every message of ours
+//! is a POST to the address that the stream named first. The stream is the session: it cannot be
+//! taken up again, and its end is the end of the conversation.
+//!
+//! - `endpoint`: which address a server may name. `posts`: messages of ours.
+//! - What is shared with Streamable HTTP (connections, refusals, notices, the end) is its
+//!   `Conversation`.
+//!
+//! Rules kept here:
+//! - The conversation is open when the server has named its address, within the time for a
+//!   connect; until then nothing of a client's has been sent.
+//! - Messages go to the configured origin only, and redirects are not followed: the configured
+//!   headers are for nobody else.
+//! - Dropping the transport closes the stream, which is how a server hears of the end.
+//!
+//! Left to others: what messages mean, which answer belongs to which request (`conversation`),
+//! when this transport is tried (the link).
+
+use tidegate_net::upstream::Pool;
+use tidegate_runtime::{clock::Clock, task};
+
+mod endpoint;
+mod posts;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use tidegate_core::{outcome::OutcomeKind, time::Millis};
+use tidegate_mcp::cause::{Cause, Delivery};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use self::posts::Posts;
+use super::{
+    http::{
+        HttpPlace,
+        call::{self, Kind},
+        conversation::{Conversation, Line},
+        failure,
+        notices::{self, Notices},
+        reading::{self, EventStream, Resume},
+    },
+    transport::{EVENTS_AHEAD, Event, Events, Failure},
+};
+
+/// A conversation over one stream of events.
+#[derive(Debug)]
+pub(crate) struct SseTransport {
+    talk: Rc<Conversation>,
+    notices: Notices,
+    posts: Rc<Posts>,
+}
+
+impl SseTransport {
+    /// Begins a conversation: the stream is open and the server has said where messages go, all
+    /// within `connect_timeout`. Must be called on a thread that runs local tasks.
+    pub(crate) async fn open(
+        place: Rc<HttpPlace>,
+        pool: Rc<Pool>,
+        clock: Clock,
+        connect_timeout: Millis,
+    ) -> Result<(Self, Events), Failure> {
+        let (told, events) = mpsc::channel(EVENTS_AHEAD);
+        let within = Duration::from_millis(connect_timeout.0);
+        let talk = Rc::new(Conversation::new(place, pool, clock, connect_timeout, told));
+        let stream = match timeout(within, begin(&talk)).await {
+            // Whatever went wrong, no message of ours has been sent.
+            Ok(begun) => begun.map_err(|it| Failure { delivery: Delivery::Not, ..it })?,
+            Err(_) => {
+                let cause = Cause::TimedOut(connect_timeout);
+                return Err(failure::plain(cause, Delivery::Not, OutcomeKind::Timeout));
+            }
+        };
+        let posts = Rc::new(Posts::default());
+        let (notices, queue) = Notices::new();
+        talk.add_task(task::spawn_owned("mcp notices", notices::run(Rc::clone(&talk), queue)));
+        let listening = listen(Rc::clone(&talk), Rc::clone(&posts), stream);
+        talk.add_task(task::spawn_owned("mcp listening", listening));
+        Ok((Self { talk, notices, posts }, events))
+    }
+
+    /// Sends a request; the `id` member of `message` is `call`. The outcome comes as events.
+    pub(crate) fn request(&self, call: u64, message: Bytes) {
+        if self.talk.is_over() {
+            return;
+        }
+        let (talk, posts) = (Rc::clone(&self.talk), Rc::clone(&self.posts));
+        let before = self.notices.so_far();
+        let task = task::spawn_owned("mcp call", async move {
+            before.were_taken().await;
+            let ended = posts.send(&talk, call, message).await;
+            talk.call_ended(call, ended).await;
+        });
+        self.talk.add_call(call, task);
+    }
+
+    /// Sends a notification, or the answer to a request of the server's.
+    pub(crate) fn notice(&self, message: Bytes) {
+        self.notices.send(&self.talk, message);
+    }
+
+    /// `initialize` was answered with this protocol version: from here on it goes with every
+    /// message, as it does from other clients of this transport.
+    pub(crate) fn negotiated(&self, version: &str) {
+        self.talk.agree(version);
+    }
+
+    /// Nobody waits for this request any more. An answer that still comes is a message like any
+    /// other, and the link knows its calls.
+    pub(crate) fn forget(&self, call: u64) {
+        self.talk.forget(call);
+    }
+
+    /// Ends the conversation: the stream is closed, and there is nothing else to say.
+    pub(crate) fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for SseTransport {
+    fn drop(&mut self) {
+        self.talk.end();
+    }
+}
+
+/// Opens the stream and waits for the address that messages go to.
+async fn begin(talk: &Conversation) -> Result<EventStream, Failure> {
+    let get = || talk.request(Method::GET, Bytes::new(), None);
+    let (head, body) = talk.send(Line::Listening, get).await?.into_parts();
+    if !head.status.is_success() {
+        return Err(call::refusal(talk, &head, body, false).await.0);
+    }
+    if call::kind_of(&head.headers) != Kind::Events {
+        return Err(failure::malformed());
+    }
+    let mut stream = EventStream::new(body, Resume::default(), talk.place.answer_max());
+    let named = stream.next_of(b"endpoint").await?.ok_or_else(failure::broken)?;
+    let Some(endpoint) = endpoint::resolve(&talk.place, &named) else {
+        tracing::warn!("an mcp server wants messages sent to an address that is not its own");
+        return Err(failure::malformed());
+    };
+    talk.post_to(endpoint);
+    Ok(stream)
+}
+
+/// Tells what the stream says; its end ends the conversation.
+async fn listen(talk: Rc<Conversation>, posts: Rc<Posts>, mut stream: EventStream) {
+    let failure = loop {
+        let bytes = match stream.next().await {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => break failure::broken(),
+            // One stream carries every answer: whose was too large cannot be known, nor where the
+            // next one begins. A new connection serves the calls that may be sent again.
+            Err(_) => break failure::broken(),
+        };
+        let Ok(messages) = reading::messages(bytes) else { continue };
+        for bytes in messages {
+            // What is no message cannot be routed, and there is no request to blame.
+            if let Ok(answered) = reading::answered(&bytes) {
+                answered.inspect(|&call| posts.answered(call));
+                talk.tell(Event::Message { bytes, call: None }).await;
+            }
+        }
+    };
+    talk.lose(failure);
+}

@@ -1,0 +1,83 @@
+//! Accepts the connections of one listener until the drain, and then waits for them.
+
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tidegate_runtime::{
+    phase::{Phase, reached},
+    task,
+};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::Service;
+use super::table::{Seat, Table};
+
+/// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often the drain looks whether the last connection has ended.
+const DRAIN_STEP: Duration = Duration::from_millis(10);
+
+/// A listener and the connections it has accepted.
+pub struct Listener {
+    socket: Option<tokio::net::TcpListener>,
+    service: Service,
+    table: Rc<Table>,
+}
+
+impl Listener {
+    /// A listener of at most so many connections at a time.
+    pub fn new(socket: TcpListener, connections: usize, service: Service) -> std::io::Result<Self> {
+        let socket = Some(tokio::net::TcpListener::from_std(socket)?);
+        Ok(Self { socket, service, table: Table::new(connections) })
+    }
+
+    /// Serves until the drain begins. The port is free then.
+    pub async fn accept(&mut self) {
+        let Some(socket) = self.socket.take() else { return };
+        let draining = reached(self.phase(), Phase::Draining);
+        tokio::pin!(draining);
+        loop {
+            tokio::select! {
+                accepted = socket.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        if let Some(seat) = self.table.admit() {
+                            self.serve(stream, seat);
+                        }
+                    }
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                },
+                () = &mut draining => return,
+            }
+        }
+    }
+
+    /// Waits until the last connection has ended, or the gateway has stopped.
+    pub async fn drained(&self) {
+        while !self.table.is_empty() && *self.service.phase.borrow() < Phase::Stopped {
+            tokio::select! {
+                () = tokio::time::sleep(DRAIN_STEP) => {}
+                () = reached(self.phase(), Phase::Stopped) => return,
+            }
+        }
+    }
+
+    fn phase(&self) -> watch::Receiver<Phase> {
+        self.service.phase.clone()
+    }
+
+    fn serve(&self, stream: TcpStream, seat: Seat) {
+        // Tokens must not wait for acknowledgements; failing to say so is no reason to hang up.
+        drop(stream.set_nodelay(true));
+        let service = self.service.clone();
+        task::spawn("client connection", async move {
+            let activity = Rc::clone(&seat.activity);
+            tokio::select! {
+                () = service.serve(stream, &activity) => {}
+                () = activity.evicted() => {}
+            }
+            drop(seat);
+        });
+    }
+}

@@ -1,0 +1,83 @@
+//! A request's body, read to its end within limits on its size and on the time it takes.
+
+mod content_encoding;
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use tokio::time::{Instant, timeout_at};
+
+use self::content_encoding::ContentEncoding;
+use crate::connection::RequestBody;
+
+/// A refusal: the status and the sentence.
+pub type Refusal = (StatusCode, &'static str);
+
+/// A client that sends nothing of its body for this long has gone.
+const BODY_IDLE: Duration = Duration::from_secs(30);
+/// And one that sends so little each second, in the long run, only means to keep us busy (S48).
+const BODY_RATE: u64 = 1024;
+
+/// Until when the next bytes of a body are awaited, of which so many have come.
+fn patience(began: Instant, now: Instant, len: usize) -> Instant {
+    let earned = Duration::from_secs(len as u64 / BODY_RATE);
+    (began + BODY_IDLE + earned).min(now + BODY_IDLE)
+}
+
+pub const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than allowed");
+
+/// Reads a body to its end, at most `limit` bytes of it, and undoes its compression within the same
+/// limit.
+pub async fn read_body(
+    headers: &HeaderMap,
+    mut body: RequestBody,
+    limit: u64,
+) -> Result<Bytes, Refusal> {
+    const GONE: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+    const BROKEN: Refusal = (StatusCode::BAD_REQUEST, "the body ended early");
+    let encoding = ContentEncoding::of(headers)?;
+    if body.size_hint().lower() > limit {
+        return Err(TOO_LARGE);
+    }
+    let began = Instant::now();
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    loop {
+        let until = patience(began, Instant::now(), first.len() + rest.len());
+        let frame = timeout_at(until, body.frame()).await.map_err(|_| GONE)?;
+        let Some(frame) = frame else { break };
+        let Ok(data) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
+        if (first.len() + rest.len() + data.len()) as u64 > limit {
+            return Err(TOO_LARGE);
+        }
+        // Most bodies come in one frame, which is used as it is.
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&first);
+                first = Bytes::new();
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    let whole = if rest.is_empty() { first } else { rest.freeze() };
+    encoding.removed_from(whole, limit).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s48_a_body_in_drops_runs_out_of_patience_and_a_slow_one_does_not() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert_eq!(patience(began, at(0), 0), at(30));
+        assert_eq!(patience(began, at(29), 3), at(30), "a byte now and then earns nothing");
+        assert_eq!(patience(began, at(100), 1 << 20), at(130), "ten KiB a second are welcome");
+    }
+}

@@ -1,0 +1,143 @@
+//! Every path of the admin listener, in one table that says which of them change something.
+//!
+//! Tests walk the same table, so a new path cannot be left without its rule (S35).
+
+use http::{Method, StatusCode, Uri};
+use tidegate_gateway::admin_token::Access;
+use tidegate_net::{percent::decoded, read_body::Refusal};
+
+/// What is behind a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Page,
+    Metrics,
+    Snapshot,
+    Explain,
+    Reload,
+    Backend(Deed),
+}
+
+/// What an operator may do to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Drain,
+    Hold,
+    Probe,
+    Reset,
+}
+
+impl Deed {
+    /// The word in paths and logs.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Hold => "hold",
+            Self::Probe => "probe",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// One path.
+pub(super) struct Row {
+    pub(super) method: Method,
+    /// `{id}` stands for a backend's name, percent-encoded.
+    pub(super) pattern: &'static str,
+    pub(super) access: Access,
+    place: Place,
+}
+
+const fn row(method: Method, pattern: &'static str, access: Access, place: Place) -> Row {
+    Row { method, pattern, access, place }
+}
+
+/// All of them.
+pub(super) static TABLE: [Row; 9] = [
+    row(Method::GET, "/", Access::Reads, Place::Page),
+    row(Method::GET, "/metrics", Access::Reads, Place::Metrics),
+    row(Method::GET, "/api/snapshot", Access::Reads, Place::Snapshot),
+    // It changes nothing; the question is only too long for an address.
+    row(Method::POST, "/api/explain", Access::Reads, Place::Explain),
+    row(Method::POST, "/api/reload", Access::Changes, Place::Reload),
+    row(Method::POST, "/api/backends/{id}/drain", Access::Changes, Place::Backend(Deed::Drain)),
+    row(Method::POST, "/api/backends/{id}/hold", Access::Changes, Place::Backend(Deed::Hold)),
+    row(Method::POST, "/api/backends/{id}/probe", Access::Changes, Place::Backend(Deed::Probe)),
+    row(Method::POST, "/api/backends/{id}/reset", Access::Changes, Place::Backend(Deed::Reset)),
+];
+
+/// A path that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) place: Place,
+    pub(super) access: Access,
+    pattern: &'static str,
+    /// The backend's name, decoded.
+    pub(super) id: Option<String>,
+}
+
+/// What is at a path.
+pub(super) fn find(method: &Method, path: &str) -> Result<Found, Refusal> {
+    let mut is_known = false;
+    for row in &TABLE {
+        let Some(id) = matched(row.pattern, path) else { continue };
+        is_known = true;
+        if row.method == *method {
+            return Ok(Found { place: row.place, access: row.access, pattern: row.pattern, id });
+        }
+    }
+    if is_known {
+        return Err((StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method"));
+    }
+    Err((StatusCode::NOT_FOUND, "there is nothing at this path"))
+}
+
+/// Whether a path fits, and the id in it.
+fn matched(pattern: &str, path: &str) -> Option<Option<String>> {
+    let Some((before, after)) = pattern.split_once("{id}") else {
+        return (pattern == path).then_some(None);
+    };
+    let id = path.strip_prefix(before)?.strip_suffix(after)?;
+    decoded(id).filter(|id| !id.is_empty()).map(Some)
+}
+
+/// The address with a plain word for the id, which may hold escapes that no other path has.
+pub(super) fn without_id(uri: &Uri, found: Option<&Found>) -> Uri {
+    let Some(found) = found.filter(|found| found.id.is_some()) else { return uri.clone() };
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let path = format!("{}{query}", found.pattern.replace("{id}", "id"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = path.parse().ok();
+    Uri::from_parts(parts).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_may_be_percent_encoded_or_plain() {
+        for path in ["/api/backends/one%2Fsmall%3A7b/drain", "/api/backends/one/small:7b/drain"] {
+            let found = find(&Method::POST, path).expect("a path");
+            assert_eq!(found.id.as_deref(), Some("one/small:7b"));
+            assert_eq!(found.place, Place::Backend(Deed::Drain));
+            let uri: Uri = format!("{path}?a=b").parse().expect("a uri");
+            assert_eq!(without_id(&uri, Some(&found)), "/api/backends/id/drain?a=b");
+        }
+    }
+
+    #[test]
+    fn broken_escapes_and_hidden_controls_name_nothing() {
+        for id in ["%", "%2", "%zz", "%+1", "%0a", "%00", "%ff", ""] {
+            let path = format!("/api/backends/{id}/drain");
+            assert!(find(&Method::POST, &path).is_err(), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_from_a_wrong_path() {
+        let status = |method, path| find(&method, path).err().map(|(status, _)| status.as_u16());
+        assert_eq!(status(Method::GET, "/api/reload"), Some(405));
+        assert_eq!(status(Method::GET, "/api/nothing"), Some(404));
+        assert_eq!(status(Method::GET, "/metrics"), None);
+    }
+}

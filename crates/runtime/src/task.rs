@@ -1,0 +1,58 @@
+//! The one way to start a task: named, on the thread that starts it, panics caught and told.
+//!
+//! Tasks live on a thread's own runtime and end with it; a connection's driver ends when both of
+//! its sides are gone. So every task has an owner: the thread, or whoever holds an [`Owned`].
+
+use std::future::Future;
+
+use hyper::rt::Executor;
+use tokio::task::AbortHandle;
+
+/// Starts a task on this thread.
+pub fn spawn(name: &'static str, future: impl Future<Output = ()> + 'static) {
+    spawn_owned(name, future).detach();
+}
+
+/// Starts a task on this thread that ends with its owner.
+pub fn spawn_owned(name: &'static str, future: impl Future<Output = ()> + 'static) -> Owned {
+    let task = tokio::task::spawn_local(future);
+    let owned = Owned(Some(task.abort_handle()));
+    // The watcher is what turns a panic into a line in the log instead of a silent end.
+    tokio::task::spawn_local(async move {
+        if let Err(error) = task.await
+            && error.is_panic()
+        {
+            tracing::error!(task = name, "a task panicked");
+        }
+    });
+    owned
+}
+
+/// A task that is ended when this is dropped; what it holds is dropped at its next turn.
+#[derive(Debug)]
+pub struct Owned(Option<AbortHandle>);
+
+impl Owned {
+    /// Leaves the task to itself.
+    pub fn detach(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Lets hyper start its own tasks on this thread.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalExecutor;
+
+impl<F: Future + 'static> Executor<F> for LocalExecutor {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(async move { drop(future.await) });
+    }
+}

@@ -1,0 +1,221 @@
+//! What a client's request meets, in order, up to the plane that answers it.
+//!
+//! The guard refuses what is not safe to look at, the paths are told apart here, and a request goes
+//! to MCP or, if it names a model, to the LLM plane, whose `forward` is the life of a request.
+
+use std::rc::Rc;
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use tidegate_gateway::{
+    guard,
+    live::Live,
+    log::{self, Access, Refused},
+    status,
+    worker::Worker,
+};
+use tidegate_llm::{
+    answer,
+    forward::forward,
+    inbound::{Inbound, new_id},
+};
+use tidegate_mcp_shell as mcp;
+use tidegate_net::{
+    client_body::ClientBody,
+    connection::{RequestBody, scheme},
+    passed::passed,
+    read_body::read_body,
+};
+use tidegate_wire::{
+    dialect::Dialect,
+    error_body::{OwnError, OwnErrorKind},
+    operation::Operation,
+};
+
+const UNLISTED: &str = "this path is not one of inference, so it is not forwarded; \
+    `providers.NAME.serves` with `other` in it lets a provider take it";
+const GEMINI: &str = "Gemini's API is not served by this version: ask for the model at \
+    `/v1/chat/completions` or `/v1/messages`";
+
+/// What requests are answered with on one thread.
+pub(crate) struct Ingress {
+    pub(crate) worker: Rc<Worker>,
+    /// The way to the MCP thread.
+    pub(crate) door: mcp::Door,
+}
+
+/// Answers one request, and logs it.
+pub(crate) async fn answer(
+    ingress: &Ingress,
+    request: Request<RequestBody>,
+) -> Response<ClientBody> {
+    let worker = &ingress.worker;
+    let began = worker.gateway.now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = respond(ingress, request).await;
+    let id = answer::id_of(&response);
+    if response.status() == StatusCode::UNAUTHORIZED && !answer::is_routed(&response) {
+        let refused =
+            Refused { event: "unknown_key", caller: "", path: &path, route: "", request_id: id };
+        log::refused(&worker.gateway.line_limit, worker.gateway.now(), &refused);
+    }
+    // A routed request logs its own line when its answer has ended.
+    if !answer::is_routed(&response) {
+        let gateway = &worker.gateway;
+        let access = Access {
+            method: &method,
+            path: &path,
+            route: "",
+            target: None,
+            status: response.status().as_u16(),
+            attempts: 0,
+            took: gateway.now().since(began),
+            request_id: id,
+            caller: "",
+        };
+        log::access(&gateway.live.load().file.log, &access);
+    }
+    response
+}
+
+async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<ClientBody> {
+    let worker = &ingress.worker;
+    let live = worker.gateway.live.load_full();
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    let dialect = Dialect::of_path(&path);
+    let id = new_id();
+    let fail = |kind, message: &str| match path == mcp::PATH {
+        true => {
+            let mut response = mcp::Door::turn_away(kind, message);
+            answer::name(&mut response, &id);
+            response
+        }
+        false => answer::own(dialect, &id, OwnError::new(kind, message)),
+    };
+
+    if let Err((status, message)) = guard::check(
+        scheme(&head.extensions),
+        worker.gateway.address,
+        &head.method,
+        &head.uri,
+        &head.headers,
+    ) {
+        let mut response = fail(kind_of(status), message);
+        // Whatever follows on this connection cannot be trusted to begin where it seems to.
+        if status == StatusCode::BAD_REQUEST {
+            close_after(&mut response);
+        }
+        return response;
+    }
+    match (&head.method, path.as_str()) {
+        (&Method::GET, "/health") => {
+            return answer::with(StatusCode::OK, Default::default(), ClientBody::empty());
+        }
+        (&Method::GET, "/ready") => {
+            let (status, body) = status::ready(&live, worker.gateway.now());
+            return answer::json(status, body);
+        }
+        _ => {}
+    }
+    let caller = match live.callers.who(&head.headers) {
+        Ok(caller) => caller,
+        Err(unauthorized) => {
+            let mut response = fail(OwnErrorKind::InvalidApiKey, unauthorized.message());
+            let challenge = HeaderValue::from_static(unauthorized.challenge());
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            return response;
+        }
+    };
+    if path == mcp::PATH {
+        if passed(&head.headers, &worker.gateway.mark).is_none() {
+            return fail(
+                OwnErrorKind::LoopDetected,
+                "this request has been here before: a server's url leads back to this gateway",
+            );
+        }
+        let limit = live.file.limits.mcp_body.min(live.file.limits.body).0;
+        let door = &ingress.door;
+        let mut response = door.answer((head.method, &head.headers), body, caller, limit).await;
+        answer::name(&mut response, &id);
+        return response;
+    }
+    if let Err(refused) = check_operation(&live, &head.method, &path) {
+        let mut response = fail(refused.kind, refused.message);
+        let allow = refused.allow.map(|it| (header::ALLOW, HeaderValue::from_static(it)));
+        response.headers_mut().extend(allow);
+        return response;
+    }
+    if head.method == Method::GET {
+        let gateway = &worker.gateway;
+        return match status::get(&live, &gateway.clock, &path, &head.headers, &caller) {
+            Some((status, body)) => answer::json(status, body),
+            None => fail(OwnErrorKind::NotFound, "there is nothing at this path"),
+        };
+    }
+    let Some(marks) = passed(&head.headers, &worker.gateway.mark) else {
+        return fail(
+            OwnErrorKind::LoopDetected,
+            "this request has been here before: a provider's url leads back to this gateway",
+        );
+    };
+    let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
+        Ok(body) => body,
+        Err((status, message)) => return fail(kind_of(status), message),
+    };
+    let query = head.uri.query().map(str::to_owned);
+    let inbound = Inbound { id, path, query, headers: head.headers, passed: marks, body, caller };
+    forward(worker, &live, inbound).await
+}
+
+/// Why there is nothing to do at a path.
+struct RefusedOperation {
+    kind: OwnErrorKind,
+    message: &'static str,
+    /// The method that the path takes instead.
+    allow: Option<&'static str>,
+}
+
+/// Whether a path is one of the gateway's own or one that may be forwarded, with this method.
+fn check_operation(live: &Live, method: &Method, path: &str) -> Result<(), RefusedOperation> {
+    let refuse = |kind, message, allow| Err(RefusedOperation { kind, message, allow });
+    let operation = Operation::of_path(path);
+    // Before the models that can be asked about: the paths of both begin alike.
+    if operation == Some(Operation::Gemini) && method == Method::POST {
+        return refuse(OwnErrorKind::NotImplemented, GEMINI, None);
+    }
+    if status::is_path(path) {
+        let message = "this path takes GET only";
+        return match *method {
+            Method::GET => Ok(()),
+            _ => refuse(OwnErrorKind::MethodNotAllowed, message, Some("GET")),
+        };
+    }
+    match operation {
+        None => refuse(OwnErrorKind::NotFound, "there is nothing at this path", None),
+        Some(Operation::Unlisted) if !live.serves_unlisted() => {
+            refuse(OwnErrorKind::NotFound, UNLISTED, None)
+        }
+        Some(_) if method == Method::POST => Ok(()),
+        Some(_) => {
+            let message = "this path takes POST only";
+            refuse(OwnErrorKind::MethodNotAllowed, message, Some("POST"))
+        }
+    }
+}
+
+/// Makes a response the last one of its connection.
+fn close_after(response: &mut Response<ClientBody>) {
+    let close = http::HeaderValue::from_static("close");
+    response.headers_mut().insert(http::header::CONNECTION, close);
+}
+
+fn kind_of(status: StatusCode) -> OwnErrorKind {
+    match status {
+        StatusCode::FORBIDDEN => OwnErrorKind::PermissionDenied,
+        StatusCode::NOT_FOUND => OwnErrorKind::NotFound,
+        StatusCode::PAYLOAD_TOO_LARGE => OwnErrorKind::BodyTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => OwnErrorKind::UnsupportedMediaType,
+        StatusCode::REQUEST_TIMEOUT => OwnErrorKind::Timeout,
+        _ => OwnErrorKind::InvalidRequest,
+    }
+}
