@@ -5,6 +5,9 @@
 //! dialects can say; what only one can say is carried under its own name or noted as lost.
 //!
 //! A tour:
+//! - [`pair::DialectPair`]: the way in for callers; which pairs can be converted, and how.
+//!   [`stream_converter::StreamConverter`]: the same for streams, chunk by chunk.
+//! - [`chat`], [`messages`]: the dialects.
 //! - [`request`]: the request ([`request::GenerationRequest`]), its messages, tools and settings.
 //!   [`part`]: what a message consists of; each field says how every dialect spells it.
 //! - [`reply`]: a whole answer; [`stream`]: an answer as events; [`api_error`]: an error answer.
@@ -34,12 +37,16 @@
 //! - No clock, no randomness, no I/O: times and identifiers come in as arguments.
 
 pub mod api_error;
+pub mod chat;
 pub mod context;
 pub mod fault;
 pub mod fields;
+pub mod messages;
 pub mod notes;
+pub mod pair;
 pub mod part;
 pub mod reply;
 pub mod request;
 pub mod stream;
+pub mod stream_converter;
 pub mod target;

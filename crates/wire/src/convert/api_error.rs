@@ -15,6 +15,13 @@
 //! | `Overloaded` | `server_error` | `overloaded_error` | `UNAVAILABLE` | 503, 529 |
 //! | `Timeout` | `timeout_error` | `timeout_error` | `DEADLINE_EXCEEDED` | 408, 504 |
 
+use serde_json::{Map, Value, json};
+
+use crate::dialect::Dialect;
+
+/// How much of an answer that is no JSON is shown as its message.
+const MAX_TEXT: usize = 500;
+
 /// An error answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
@@ -82,6 +89,95 @@ const TABLE: [Row; 10] = [
     (ErrorType::Overloaded, "server_error", "overloaded_error", "UNAVAILABLE", 529),
     (ErrorType::Timeout, "timeout_error", "timeout_error", "DEADLINE_EXCEEDED", 504),
 ];
+
+impl ApiError {
+    /// Reads the body of an error answer. Every dialect puts its message under `error`; servers
+    /// that imitate one are less careful, so the usual other places are looked at too.
+    #[must_use]
+    pub fn of_body(status: u16, body: &[u8]) -> Self {
+        let mut error = Self {
+            status,
+            error_type: ErrorType::of_status(status),
+            message: String::new(),
+            code: None,
+            param: None,
+        };
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(map)) => error.read(&map),
+            Ok(Value::Array(values)) => {
+                if let Some(Value::Object(map)) = values.first() {
+                    error.read(map);
+                }
+            }
+            _ => {
+                let text = String::from_utf8_lossy(body);
+                error.message = text.trim().chars().take(MAX_TEXT).collect();
+            }
+        }
+        if error.message.is_empty() {
+            error.message = format!("the provider answered with status {status}");
+        }
+        error
+    }
+
+    /// Reads an error inside a stream, which has no status of its own.
+    #[must_use]
+    pub fn of_event(data: &[u8]) -> Self {
+        let mut error = Self::of_body(500, data);
+        error.status = error.error_type.usual_status();
+        error
+    }
+
+    fn read(&mut self, map: &Map<String, Value>) {
+        let inner = match map.get("error") {
+            Some(Value::Object(inner)) => inner,
+            Some(Value::String(message)) => {
+                self.message.clone_from(message);
+                return;
+            }
+            _ => map,
+        };
+        let text = |key: &str| inner.get(key).and_then(Value::as_str).map(str::to_owned);
+        let message = text("message").or_else(|| text("detail")).unwrap_or_default();
+        self.message = message;
+        self.code = text("code");
+        self.param = text("param");
+        let words = [text("type"), text("status"), self.code.clone()];
+        let by_word = words.iter().flatten().find_map(|word| ErrorType::of_word(word));
+        // The status says whose fault it is; a word that agrees with it says more.
+        if let Some(by_word) = by_word
+            && (self.status == 500 || by_word.usual_status() / 100 == self.status / 100)
+        {
+            self.error_type = by_word;
+        }
+    }
+
+    /// Writes the error in a dialect's shape.
+    #[must_use]
+    pub fn to_body(&self, dialect: Dialect) -> Vec<u8> {
+        let body = match dialect {
+            Dialect::AnthropicMessages | Dialect::AnthropicJson => json!({
+                "type": "error",
+                "error": { "type": self.error_type.anthropic_word(), "message": self.message },
+            }),
+            Dialect::Gemini | Dialect::GeminiJson => json!({ "error": {
+                "code": self.status,
+                "message": self.message,
+                "status": self.error_type.google_word(),
+            }}),
+            Dialect::OpenAiChat
+            | Dialect::OpenAiCompletions
+            | Dialect::OpenAiResponses
+            | Dialect::Json => json!({ "error": {
+                "message": self.message,
+                "type": self.error_type.openai_word(),
+                "param": self.param,
+                "code": self.code,
+            }}),
+        };
+        body.to_string().into_bytes()
+    }
+}
 
 impl ErrorType {
     /// The type that an HTTP status means.

@@ -1,6 +1,9 @@
 //! What a writer of answers must know of the request and its time.
 
-use super::request::GenerationRequest;
+use serde_json::Value;
+
+use super::part::{Content, Part};
+use super::request::{GenerationRequest, ToolDefinition, ToolInput};
 
 /// Kept from a request until its answer is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,11 +21,35 @@ impl ReplyContext {
     /// What an answer to this request will need.
     #[must_use]
     pub fn of(request: &GenerationRequest, created_unix_s: u64) -> Self {
-        let is_free = |tool: &&super::request::ToolDefinition| {
-            matches!(tool.input, super::request::ToolInput::FreeText(_))
-        };
+        let is_free = |tool: &&ToolDefinition| matches!(tool.input, ToolInput::FreeText(_));
         let free_text_tools =
             request.tools.iter().filter(is_free).map(|tool| tool.name.clone()).collect();
         Self { created_unix_s, includes_usage: request.includes_usage, free_text_tools }
     }
+
+    /// Whether a call of this tool is free text for the client.
+    #[must_use]
+    pub fn is_free_text(&self, tool: &str) -> bool {
+        self.free_text_tools.iter().any(|name| name == tool)
+    }
+
+    /// Makes calls of free-text tools free text again.
+    pub fn restore(&self, parts: &mut [Part]) {
+        for part in parts {
+            if let Content::ToolCall(call) = &mut part.content
+                && !call.is_free_text
+                && self.is_free_text(&call.name)
+            {
+                call.arguments = free_text_of(&call.arguments);
+                call.is_free_text = true;
+            }
+        }
+    }
+}
+
+/// The text inside the arguments that stand for it, or the arguments as they are.
+pub(super) fn free_text_of(arguments: &str) -> String {
+    let value: Option<Value> = serde_json::from_str(arguments).ok();
+    let text = value.as_ref().and_then(|value| value["input"].as_str());
+    text.unwrap_or(arguments).to_owned()
 }

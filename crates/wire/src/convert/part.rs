@@ -129,6 +129,30 @@ pub enum MediaSource {
     },
 }
 
+impl MediaSource {
+    /// Reads an address, which may be a `data:` one with the bytes inside.
+    #[must_use]
+    pub fn of_url(url: String) -> Self {
+        let inline = url.strip_prefix("data:").and_then(|rest| {
+            let (head, data) = rest.split_once(',')?;
+            let media_type = head.strip_suffix(";base64")?.split(';').next()?;
+            Some(Self::Base64 { media_type: media_type.to_owned(), data: data.to_owned() })
+        });
+        inline.unwrap_or(Self::Url { url, media_type: None })
+    }
+
+    /// The address, with the bytes inside where they came with the request. `None` for text and
+    /// for uploaded files.
+    #[must_use]
+    pub fn to_url(&self) -> Option<String> {
+        match self {
+            Self::Base64 { media_type, data } => Some(format!("data:{media_type};base64,{data}")),
+            Self::Url { url, .. } => Some(url.clone()),
+            Self::Text(_) | Self::File { .. } => None,
+        }
+    }
+}
+
 /// Who makes the models behind a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
@@ -154,6 +178,10 @@ impl Vendor {
 
 /// What stands before the data of a seal that lies in another vendor's field.
 pub const FOREIGN_SEAL: &str = "tidegate:";
+
+/// What stands in the place of a seal where a dialect wants one and the thinking has none, so that
+/// such thinking is recognised when it returns.
+pub const NO_SEAL: &str = "tidegate:none";
 
 /// An opaque proof by which a vendor recognises its own thinking: `signature` and the `data` of
 /// `redacted_thinking` in Messages, `encrypted_content` in Responses, `thoughtSignature` in Gemini.
@@ -182,6 +210,13 @@ impl Seal {
             Some(Self { vendor, data: data.to_owned(), is_content: kind == "content" })
         });
         foreign.unwrap_or(Self { vendor: native, data: text, is_content })
+    }
+
+    /// Reads a field that may also be empty or say that there is no seal.
+    #[must_use]
+    pub fn read_field(native: Vendor, text: String, is_content: bool) -> Option<Self> {
+        let is_none = text.is_empty() || text == NO_SEAL;
+        (!is_none).then(|| Self::read(native, text, is_content))
     }
 
     /// What stands in the field of a dialect of `native`: the data itself, or marked as another's.
@@ -237,5 +272,6 @@ mod tests {
         assert_eq!(seal.in_dialect_of(Vendor::Google), "a:b==");
         let odd = Seal::read(Vendor::Anthropic, "tidegate:nobody:x".into(), false);
         assert_eq!(odd.vendor, Vendor::Anthropic);
+        assert_eq!(Seal::read_field(Vendor::Anthropic, NO_SEAL.into(), false), None);
     }
 }

@@ -227,6 +227,18 @@ impl GenerationRequest {
     }
 }
 
+impl ToolDefinition {
+    /// The schema that stands for free text in dialects without such tools.
+    #[must_use]
+    pub fn free_text_schema() -> Value {
+        serde_json::json!({
+            "type": "object",
+            "properties": { "input": { "type": "string" } },
+            "required": ["input"],
+        })
+    }
+}
+
 impl Effort {
     /// The word that OpenAI's dialects use.
     #[must_use]

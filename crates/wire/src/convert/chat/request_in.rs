@@ -1,0 +1,318 @@
+//! Reads a Chat Completions request into the form.
+//!
+//! Rules:
+//! - Instructions before the first other message are the system prompt; later ones stay in place.
+//! - A `tool` message is a part of a user message: results of one turn stand together.
+//! - What only an older revision knows (`functions`) or what no other dialect can answer (spoken
+//!   answers) is refused, because leaving it out would change what the client gets.
+
+use serde_json::Value;
+
+use crate::convert::fault::RequestFault;
+use crate::convert::fields::Fields;
+use crate::convert::notes::Notes;
+use crate::convert::part::{CacheMark, Content, MediaSource, Part, ToolCall, ToolResult, Vendor};
+use crate::convert::request::{
+    Effort, GenerationRequest, OutputFormat, OutputSchema, Reasoning, Role, ToolChoice,
+    ToolDefinition, ToolInput,
+};
+
+type Read<T> = Result<T, RequestFault>;
+
+/// Reads a request.
+///
+/// # Errors
+/// It is wrong in its own dialect, or asks for what no other dialect can answer.
+pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
+    let mut fields = Fields::of_body(body)?;
+    let mut request = GenerationRequest::default();
+    for message in fields.objects("messages")? {
+        read_message(message, &mut request, notes)?;
+    }
+    if request.system.is_empty() && request.messages.is_empty() {
+        return Err(fields.fault("messages", "must not be empty"));
+    }
+    for field in ["functions", "function_call", "audio"] {
+        if fields.take(field).is_some() {
+            return Err(RequestFault::impossible(format!("`{field}`")));
+        }
+    }
+    for tool in fields.objects("tools")? {
+        request.tools.push(read_tool(tool)?);
+    }
+    request.tool_choice = read_tool_choice(&mut fields)?;
+    request.parallel_tools = fields.boolean("parallel_tool_calls")?;
+    read_sampling(&mut fields, &mut request)?;
+    request.reasoning = read_effort(&mut fields)?;
+    request.output = read_output(&mut fields)?;
+    request.is_stream = fields.boolean("stream")?.unwrap_or_default();
+    if let Some(mut options) = fields.object("stream_options")? {
+        request.includes_usage = options.boolean("include_usage")?.unwrap_or_default();
+    }
+    request.user = fields.string("user")?;
+    request.prompt_cache_key = fields.string("prompt_cache_key")?;
+    fields.take("model");
+    request.other = fields.rest();
+    Ok(request)
+}
+
+fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+    let older = fields.count("max_tokens")?;
+    let sampling = &mut request.sampling;
+    sampling.max_tokens = fields.count("max_completion_tokens")?.or(older);
+    sampling.temperature = fields.number("temperature")?;
+    sampling.top_p = fields.number("top_p")?;
+    sampling.top_k = fields.count("top_k")?;
+    sampling.frequency_penalty = fields.number("frequency_penalty")?;
+    sampling.presence_penalty = fields.number("presence_penalty")?;
+    sampling.seed = fields.integer("seed")?;
+    sampling.choices = fields.count("n")?;
+    let alternatives = fields.count("top_logprobs")?;
+    let is_wanted = fields.boolean("logprobs")?.unwrap_or_default();
+    sampling.logprobs = is_wanted.then(|| alternatives.unwrap_or_default());
+    sampling.stop = match fields.take("stop") {
+        None => Vec::new(),
+        Some(Value::String(text)) => vec![text],
+        Some(Value::Array(texts)) => {
+            let texts: Option<Vec<String>> =
+                texts.into_iter().map(|text| text.as_str().map(str::to_owned)).collect();
+            texts.ok_or_else(|| fields.fault("stop", "must be a string or an array of them"))?
+        }
+        Some(_) => return Err(fields.fault("stop", "must be a string or an array of them")),
+    };
+    Ok(())
+}
+
+fn read_effort(fields: &mut Fields) -> Read<Option<Reasoning>> {
+    let Some(word) = fields.string("reasoning_effort")? else { return Ok(None) };
+    let effort = Effort::of_word(&word);
+    let effort =
+        effort.ok_or_else(|| fields.fault("reasoning_effort", "is no known level of effort"))?;
+    Ok(Some(Reasoning { effort: Some(effort), budget_tokens: None, is_shown: true }))
+}
+
+fn read_output(fields: &mut Fields) -> Read<OutputFormat> {
+    let Some(mut format) = fields.object("response_format")? else {
+        return Ok(OutputFormat::Text);
+    };
+    match format.required_string("type")?.as_str() {
+        "text" => Ok(OutputFormat::Text),
+        "json_object" => Ok(OutputFormat::Json),
+        "json_schema" => {
+            let inner = format.object("json_schema")?;
+            let mut inner = inner.ok_or_else(|| format.fault("json_schema", "is missing"))?;
+            Ok(OutputFormat::Schema(OutputSchema {
+                name: inner.string("name")?.unwrap_or_else(|| "response".to_owned()),
+                description: inner.string("description")?,
+                is_strict: inner.boolean("strict")?,
+                schema: inner.take("schema").unwrap_or_else(|| serde_json::json!({})),
+            }))
+        }
+        _ => Err(format.fault("type", "must be `text`, `json_object` or `json_schema`")),
+    }
+}
+
+fn read_tool(mut tool: Fields) -> Read<ToolDefinition> {
+    let kind = tool.string("type")?.unwrap_or_else(|| "function".to_owned());
+    let cache = read_cache(&mut tool)?;
+    let body = tool.object(&kind)?;
+    let mut body = body.ok_or_else(|| tool.fault(&kind, "is missing"))?;
+    let input = match kind.as_str() {
+        "function" => ToolInput::Schema(read_schema(&mut body)?),
+        "custom" => ToolInput::FreeText(body.take("format")),
+        _ => return Err(tool.fault("type", "must be `function` or `custom`")),
+    };
+    Ok(ToolDefinition {
+        name: body.required_string("name")?,
+        description: body.string("description")?,
+        is_strict: body.boolean("strict")?,
+        input,
+        cache,
+    })
+}
+
+fn read_schema(body: &mut Fields) -> Read<Option<Value>> {
+    match body.take("parameters") {
+        Some(schema) if !schema.is_object() => Err(body.fault("parameters", "must be an object")),
+        schema => Ok(schema),
+    }
+}
+
+fn read_tool_choice(fields: &mut Fields) -> Read<Option<ToolChoice>> {
+    let words = "must be `none`, `auto`, `required` or name a tool";
+    match fields.take("tool_choice") {
+        None => Ok(None),
+        Some(Value::String(word)) => match word.as_str() {
+            "auto" => Ok(Some(ToolChoice::Auto)),
+            "none" => Ok(Some(ToolChoice::Disabled)),
+            "required" | "any" => Ok(Some(ToolChoice::Required)),
+            _ => Err(fields.fault("tool_choice", words)),
+        },
+        Some(value) => {
+            let mut choice = Fields::new(fields.path("tool_choice"), value)?;
+            let kind = choice.required_string("type")?;
+            let Some(mut named) = choice.object(&kind)? else {
+                return Err(choice.fault(&kind, "is missing"));
+            };
+            match kind.as_str() {
+                "function" | "custom" => {
+                    Ok(Some(ToolChoice::Named(named.required_string("name")?)))
+                }
+                "allowed_tools" => Err(RequestFault::impossible("`tool_choice.allowed_tools`")),
+                _ => Err(choice.fault("type", words)),
+            }
+        }
+    }
+}
+
+fn read_message(
+    mut message: Fields,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> Read<()> {
+    let role = message.required_string("role")?;
+    match role.as_str() {
+        "system" | "developer" => {
+            let parts = read_content(&mut message)?;
+            if request.messages.is_empty() {
+                request.system.extend(parts);
+            } else {
+                request.push(Role::System, parts);
+            }
+        }
+        "user" => {
+            let parts = read_content(&mut message)?;
+            request.push(Role::User, parts);
+        }
+        "assistant" => {
+            let parts = read_assistant(&mut message, notes)?;
+            request.push(Role::Assistant, parts);
+        }
+        "tool" => {
+            let call_id = message.required_string("tool_call_id")?;
+            let content = read_content(&mut message)?;
+            let is_free_text = is_free_text_call(request, &call_id);
+            let result = ToolResult { call_id, name: None, content, is_error: false, is_free_text };
+            request.push(Role::User, vec![Part::new(Content::ToolResult(result))]);
+        }
+        _ => {
+            let roles = "must be `system`, `developer`, `user`, `assistant` or `tool`";
+            return Err(message.fault("role", roles));
+        }
+    }
+    if message.take("name").is_some() {
+        notes.dropped(message.path("name"), "names of participants do not cross dialects");
+    }
+    Ok(())
+}
+
+fn is_free_text_call(request: &GenerationRequest, call_id: &str) -> bool {
+    let mut parts = request.messages.iter().rev().flat_map(|message| &message.parts);
+    parts.any(|part| match &part.content {
+        Content::ToolCall(call) => call.id == call_id && call.is_free_text,
+        _ => false,
+    })
+}
+
+fn read_assistant(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
+    let mut parts = Vec::new();
+    let thinking = match message.string("reasoning_content")? {
+        Some(text) => Some(text),
+        None => message.string("reasoning")?,
+    };
+    if let Some(text) = thinking.filter(|text| !text.is_empty()) {
+        parts.push(Part::new(Content::Thinking { text, seal: None }));
+    }
+    parts.extend(read_content(message)?);
+    if let Some(text) = message.string("refusal")? {
+        parts.push(Part::new(Content::Refusal(text)));
+    }
+    for call in message.objects("tool_calls")? {
+        parts.push(Part::new(Content::ToolCall(read_tool_call(call)?)));
+    }
+    for field in ["function_call", "audio"] {
+        if message.take(field).is_some() {
+            notes.dropped(message.path(field), "no other dialect has it in its history");
+        }
+    }
+    Ok(parts)
+}
+
+fn read_tool_call(mut call: Fields) -> Read<ToolCall> {
+    let id = call.required_string("id")?;
+    let kind = call.string("type")?.unwrap_or_else(|| "function".to_owned());
+    let body = call.object(&kind)?;
+    let mut body = body.ok_or_else(|| call.fault(&kind, "is missing"))?;
+    let is_free_text = kind == "custom";
+    let key = if is_free_text { "input" } else { "arguments" };
+    Ok(ToolCall {
+        id,
+        name: body.required_string("name")?,
+        arguments: body.string(key)?.unwrap_or_default(),
+        seal: None,
+        is_free_text,
+    })
+}
+
+/// The content of a message: a string, or a list of parts.
+fn read_content(message: &mut Fields) -> Read<Vec<Part>> {
+    match message.take("content") {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![Part::text(text)]),
+        Some(Value::Array(values)) => {
+            let base = message.path("content");
+            let numbered = values.into_iter().enumerate();
+            numbered
+                .map(|(at, value)| read_part(Fields::new(format!("{base}[{at}]"), value)?))
+                .collect()
+        }
+        Some(_) => Err(message.fault("content", "must be a string or an array of parts")),
+    }
+}
+
+fn read_part(mut part: Fields) -> Read<Part> {
+    let kind = part.required_string("type")?;
+    let cache = read_cache(&mut part)?;
+    let missing = |part: &Fields, key: &str| part.fault(key, "is missing");
+    let content = match kind.as_str() {
+        "text" => Content::Text(part.required_string("text")?),
+        "refusal" => Content::Refusal(part.required_string("refusal")?),
+        "image_url" => {
+            let image = match part.take("image_url") {
+                Some(Value::String(url)) => serde_json::json!({ "url": url }),
+                Some(value) => value,
+                None => return Err(missing(&part, "image_url")),
+            };
+            let mut image = Fields::new(part.path("image_url"), image)?;
+            let url = image.required_string("url")?;
+            Content::Image { source: MediaSource::of_url(url), detail: image.string("detail")? }
+        }
+        "file" => {
+            let file = part.object("file")?;
+            let mut file = file.ok_or_else(|| missing(&part, "file"))?;
+            let name = file.string("filename")?;
+            let source = match (file.string("file_data")?, file.string("file_id")?) {
+                (Some(data), _) => MediaSource::of_url(data),
+                (None, Some(id)) => MediaSource::File { vendor: Vendor::OpenAi, id },
+                (None, None) => return Err(missing(&file, "file_data")),
+            };
+            Content::Document { source, name }
+        }
+        "input_audio" => {
+            let audio = part.object("input_audio")?;
+            let mut audio = audio.ok_or_else(|| missing(&part, "input_audio"))?;
+            let media_type = format!("audio/{}", audio.required_string("format")?);
+            let data = audio.required_string("data")?;
+            Content::Audio(MediaSource::Base64 { media_type, data })
+        }
+        _ => return Err(part.fault("type", "is no known type of content")),
+    };
+    Ok(Part { content, cache })
+}
+
+/// The marker that some servers of this dialect share with Messages.
+fn read_cache(part: &mut Fields) -> Read<Option<CacheMark>> {
+    let Some(mut mark) = part.object("cache_control")? else { return Ok(None) };
+    Ok(Some(CacheMark { ttl: mark.string("ttl")? }))
+}

@@ -1,0 +1,338 @@
+//! Writes the form as a Chat Completions request.
+//!
+//! Rules:
+//! - Tool results become messages of their own, before the rest of their turn. They hold text only,
+//!   so an image in one moves to the user message that follows.
+//! - Thinking is left out: a server of this dialect takes none back, and it is never text.
+//! - A tool that takes free text becomes a function with the one field `input`.
+//! - Settings that a model family is known to refuse are dropped with a note.
+
+use serde_json::{Map, Value, json};
+
+use crate::convert::fault::RequestFault;
+use crate::convert::notes::Notes;
+use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult};
+use crate::convert::request::{
+    Effort, GenerationRequest, Message, OutputFormat, Role, ToolChoice, ToolDefinition, ToolInput,
+};
+use crate::convert::target::TargetProfile;
+
+type Written<T> = Result<T, RequestFault>;
+
+/// The most stop sequences that the dialect allows.
+const MAX_STOPS: usize = 4;
+
+/// Fields of Responses that mean the same here.
+const SHARED: [&str; 5] = ["metadata", "store", "service_tier", "safety_identifier", "logit_bias"];
+
+/// Writes a request.
+///
+/// # Errors
+/// It asks for what this dialect cannot say.
+pub fn write_request(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    notes: &mut Notes,
+) -> Written<Vec<u8>> {
+    let mut body = Map::new();
+    body.insert("model".into(), target.model.into());
+    body.insert("messages".into(), Value::Array(write_messages(request, notes)?));
+    write_tools(request, &mut body, notes);
+    write_sampling(request, target, &mut body, notes)?;
+    match &request.output {
+        OutputFormat::Text => {}
+        OutputFormat::Json => {
+            body.insert("response_format".into(), json!({ "type": "json_object" }));
+        }
+        OutputFormat::Schema(output) => {
+            let mut schema = json!({ "name": output.name, "schema": output.schema });
+            if let Some(description) = &output.description {
+                schema["description"] = json!(description);
+            }
+            if let Some(is_strict) = output.is_strict {
+                schema["strict"] = json!(is_strict);
+            }
+            let format = json!({ "type": "json_schema", "json_schema": schema });
+            body.insert("response_format".into(), format);
+        }
+    }
+    if request.is_stream {
+        body.insert("stream".into(), true.into());
+        // Without it this dialect tells no usage, and the other dialects always do.
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
+    }
+    if let Some(user) = &request.user {
+        body.insert("user".into(), user.as_str().into());
+    }
+    if let Some(key) = &request.prompt_cache_key {
+        body.insert("prompt_cache_key".into(), key.as_str().into());
+    }
+    for (key, value) in &request.other {
+        if SHARED.contains(&key.as_str()) {
+            body.insert(key.clone(), value.clone());
+        } else {
+            notes.dropped(key, "Chat Completions has no such field");
+        }
+    }
+    Ok(Value::Object(body).to_string().into_bytes())
+}
+
+fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> Written<Vec<Value>> {
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if !request.system.is_empty() {
+        let text = joined_text(&request.system, "\n\n");
+        messages.push(json!({ "role": "system", "content": text }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::System => {
+                let text = joined_text(&message.parts, "\n\n");
+                messages.push(json!({ "role": "system", "content": text }));
+            }
+            Role::User => write_user(message, &mut messages, notes)?,
+            Role::Assistant => messages.push(write_assistant(message, notes)),
+        }
+    }
+    let system = request.system.iter();
+    let turns = request.messages.iter().flat_map(|message| &message.parts);
+    if system.chain(turns).any(|part| part.cache.is_some()) {
+        notes.dropped("cache_control", "Chat Completions caches without markers");
+    }
+    Ok(messages)
+}
+
+/// The text of some parts as one string.
+fn joined_text(parts: &[Part], between: &str) -> String {
+    let texts = parts.iter().filter_map(|part| match &part.content {
+        Content::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join(between)
+}
+
+fn write_user(message: &Message, messages: &mut Vec<Value>, notes: &mut Notes) -> Written<()> {
+    let mut parts = Vec::new();
+    for part in &message.parts {
+        match &part.content {
+            Content::ToolResult(result) => {
+                messages.push(write_tool_result(result, &mut parts, notes)?);
+            }
+            content => parts.extend(write_part(content, notes)?),
+        }
+    }
+    match parts.as_mut_slice() {
+        [] => {}
+        [only] if only["type"] == "text" => {
+            messages.push(json!({ "role": "user", "content": only["text"].take() }));
+        }
+        _ => messages.push(json!({ "role": "user", "content": parts })),
+    }
+    Ok(())
+}
+
+fn write_tool_result(
+    result: &ToolResult,
+    moved: &mut Vec<Value>,
+    notes: &mut Notes,
+) -> Written<Value> {
+    let mut text = joined_text(&result.content, "\n");
+    if result.is_error {
+        notes.rewritten("is_error", "Chat Completions says a failed call in its text");
+        text.insert_str(0, "Error: ");
+    }
+    for part in &result.content {
+        if !matches!(part.content, Content::Text(_)) {
+            notes
+                .rewritten("tool_result.content", "media of tool results follow in a user message");
+            moved.extend(write_part(&part.content, notes)?);
+        }
+    }
+    Ok(json!({ "role": "tool", "tool_call_id": result.call_id, "content": text }))
+}
+
+/// One part of a user message. Thinking and calls, which no user says, are nothing.
+fn write_part(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
+    let uploaded = || RequestFault::impossible("a file uploaded to another provider");
+    Ok(Some(match content {
+        Content::Text(text) | Content::Refusal(text) => json!({ "type": "text", "text": text }),
+        Content::Image { source, detail } => {
+            let mut image = json!({ "url": source.to_url().ok_or_else(uploaded)? });
+            if let Some(detail) = detail {
+                image["detail"] = json!(detail);
+            }
+            json!({ "type": "image_url", "image_url": image })
+        }
+        Content::Document { source: MediaSource::Text(text), .. } => {
+            notes.rewritten("document", "Chat Completions takes a text document as text");
+            json!({ "type": "text", "text": text })
+        }
+        Content::Document { source: MediaSource::Url { .. }, .. } => {
+            return Err(RequestFault::impossible("a document by its address"));
+        }
+        Content::Document { source, name } => {
+            let data = source.to_url().ok_or_else(uploaded)?;
+            let name = name.as_deref().unwrap_or("document.pdf");
+            json!({ "type": "file", "file": { "filename": name, "file_data": data } })
+        }
+        Content::Audio(MediaSource::Base64 { media_type, data }) => {
+            let format = media_type.strip_prefix("audio/").unwrap_or(media_type);
+            let format = if format == "mpeg" { "mp3" } else { format };
+            json!({ "type": "input_audio", "input_audio": { "data": data, "format": format } })
+        }
+        Content::Audio(_) => return Err(RequestFault::impossible("audio by its address")),
+        Content::Thinking { .. } | Content::ToolCall(_) | Content::ToolResult(_) => {
+            return Ok(None);
+        }
+    }))
+}
+
+fn write_assistant(message: &Message, notes: &mut Notes) -> Value {
+    let mut calls = Vec::new();
+    let mut refusal = None;
+    for part in &message.parts {
+        match &part.content {
+            Content::ToolCall(call) => calls.push(write_tool_call(call)),
+            Content::Refusal(text) => refusal = Some(text),
+            Content::Thinking { .. } => {
+                notes.dropped("thinking", "Chat Completions takes no thinking back");
+            }
+            Content::Text(_)
+            | Content::Image { .. }
+            | Content::Document { .. }
+            | Content::Audio(_)
+            | Content::ToolResult(_) => {}
+        }
+    }
+    let text = joined_text(&message.parts, "");
+    let has_no_text = text.is_empty() && (!calls.is_empty() || refusal.is_some());
+    let content = if has_no_text { Value::Null } else { Value::String(text) };
+    let mut written = json!({ "role": "assistant", "content": content });
+    if let Some(refusal) = refusal {
+        written["refusal"] = json!(refusal);
+    }
+    if !calls.is_empty() {
+        written["tool_calls"] = Value::Array(calls);
+    }
+    written
+}
+
+fn write_tool_call(call: &ToolCall) -> Value {
+    let arguments = if call.is_free_text {
+        json!({ "input": call.arguments }).to_string()
+    } else if call.arguments.is_empty() {
+        "{}".to_owned()
+    } else {
+        call.arguments.clone()
+    };
+    json!({
+        "id": call.id,
+        "type": "function",
+        "function": { "name": call.name, "arguments": arguments },
+    })
+}
+
+fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
+    for tool in &request.hosted_tools {
+        notes.dropped(&tool.kind, "a tool that another provider runs");
+    }
+    if request.tools.is_empty() {
+        return;
+    }
+    let tools = request.tools.iter().map(|tool| write_tool(tool, notes)).collect();
+    body.insert("tools".into(), Value::Array(tools));
+    let choice = request.tool_choice.as_ref().map(|choice| match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::Disabled => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Named(name) => json!({ "type": "function", "function": { "name": name } }),
+    });
+    if let Some(choice) = choice {
+        body.insert("tool_choice".into(), choice);
+    }
+    if let Some(is_parallel) = request.parallel_tools {
+        body.insert("parallel_tool_calls".into(), is_parallel.into());
+    }
+}
+
+fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
+    let parameters = match &tool.input {
+        ToolInput::Schema(Some(schema)) => schema.clone(),
+        ToolInput::Schema(None) => json!({ "type": "object", "properties": {} }),
+        ToolInput::FreeText(_) => {
+            notes.rewritten(&tool.name, "a free-text tool becomes a function with one field");
+            ToolDefinition::free_text_schema()
+        }
+    };
+    let mut function = json!({ "name": tool.name, "parameters": parameters });
+    if let Some(description) = &tool.description {
+        function["description"] = json!(description);
+    }
+    if let Some(is_strict) = tool.is_strict {
+        function["strict"] = json!(is_strict);
+    }
+    json!({ "type": "function", "function": function })
+}
+
+fn write_sampling(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    body: &mut Map<String, Value>,
+    notes: &mut Notes,
+) -> Written<()> {
+    let sampling = &request.sampling;
+    if sampling.choices.unwrap_or(1) > 1 {
+        return Err(RequestFault::impossible("more than one choice"));
+    }
+    let is_thinker = target.is_openai_reasoning_model();
+    if let Some(max_tokens) = sampling.max_tokens {
+        let key = if target.wants_max_completion_tokens() {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        body.insert(key.into(), max_tokens.into());
+    }
+    let figures = [
+        ("temperature", sampling.temperature),
+        ("top_p", sampling.top_p),
+        ("frequency_penalty", sampling.frequency_penalty),
+        ("presence_penalty", sampling.presence_penalty),
+    ];
+    for (key, figure) in figures {
+        match figure {
+            None => {}
+            Some(_) if is_thinker => notes.dropped(key, "reasoning models of OpenAI refuse it"),
+            Some(figure) => {
+                body.insert(key.into(), figure.into());
+            }
+        }
+    }
+    if sampling.top_k.is_some() {
+        notes.dropped("top_k", "Chat Completions has no such field");
+    }
+    if let Some(seed) = sampling.seed {
+        body.insert("seed".into(), seed.into());
+    }
+    if sampling.stop.len() > MAX_STOPS {
+        notes.clamped("stop_sequences", "Chat Completions takes at most four");
+    }
+    if !sampling.stop.is_empty() {
+        let stops: Vec<_> = sampling.stop.iter().take(MAX_STOPS).collect();
+        body.insert("stop".into(), json!(stops));
+    }
+    if let Some(alternatives) = sampling.logprobs {
+        body.insert("logprobs".into(), true.into());
+        body.insert("top_logprobs".into(), alternatives.into());
+    }
+    if let Some(reasoning) = request.reasoning {
+        let by_budget = reasoning.budget_tokens.map(Effort::of_budget);
+        match reasoning.effort.or(by_budget) {
+            Some(effort) if is_thinker => {
+                body.insert("reasoning_effort".into(), effort.openai_word().into());
+            }
+            None | Some(Effort::Off) => {}
+            Some(_) => notes.dropped("reasoning", "this model has no level of effort"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Writes events of the form as the chunks of a Chat Completions stream.
+//!
+//! Order: a chunk with the role, chunks with content, one with the finish reason, one with the
+//! usage if the client asked for it, `[DONE]`. An error is a chunk of its own without `[DONE]`.
+
+use serde_json::{Value, json};
+
+use super::reply_out::{finish_reason, write_usage};
+use crate::convert::context::ReplyContext;
+use crate::convert::reply::TokenUsage;
+use crate::convert::stream::{StreamEvent, WriteStream};
+use crate::dialect::Dialect;
+
+/// The state of one stream.
+#[derive(Debug)]
+pub struct ChatStreamWriter {
+    context: ReplyContext,
+    /// The fields that every chunk begins with, as JSON without its closing brace.
+    head: String,
+    /// How many calls have begun.
+    calls: u64,
+    is_free_text: bool,
+    /// Whether the call that is open has arguments.
+    has_arguments: bool,
+    usage: Option<TokenUsage>,
+    is_over: bool,
+}
+
+impl ChatStreamWriter {
+    /// A stream that has not begun.
+    #[must_use]
+    pub const fn new(context: ReplyContext) -> Self {
+        Self {
+            context,
+            head: String::new(),
+            calls: 0,
+            is_free_text: false,
+            has_arguments: false,
+            usage: None,
+            is_over: false,
+        }
+    }
+
+    fn chunk(&self, delta: &Value, reason: Option<&str>, logprobs: &Value, out: &mut Vec<u8>) {
+        let reason = reason.map_or(Value::Null, Value::from);
+        let text = format!(
+            "data: {},\"choices\":[{{\"index\":0,\"delta\":{delta},\"logprobs\":{logprobs},\
+             \"finish_reason\":{reason}}}]}}\n\n",
+            self.head
+        );
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    fn delta(&self, delta: &Value, out: &mut Vec<u8>) {
+        self.chunk(delta, None, &Value::Null, out);
+    }
+
+    fn call(&self, mut call: Value, out: &mut Vec<u8>) {
+        call["index"] = json!(self.calls.saturating_sub(1));
+        self.delta(&json!({ "tool_calls": [call] }), out);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if let Some(usage) = self.usage.filter(|_| self.context.includes_usage) {
+            let usage = write_usage(usage);
+            let text = format!("data: {},\"choices\":[],\"usage\":{usage}}}\n\n", self.head);
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.extend_from_slice(b"data: [DONE]\n\n");
+        self.is_over = true;
+    }
+}
+
+impl WriteStream for ChatStreamWriter {
+    fn write(&mut self, event: StreamEvent, out: &mut Vec<u8>) {
+        if self.is_over {
+            return;
+        }
+        match event {
+            StreamEvent::Start { id, model, created_unix_s } => {
+                let head = json!({
+                    "id": id,
+                    "object": "chat.completion.chunk",
+                    "created": created_unix_s.unwrap_or(self.context.created_unix_s),
+                    "model": model,
+                });
+                self.head = head.to_string();
+                self.head.pop();
+                self.delta(&json!({ "role": "assistant", "content": "" }), out);
+            }
+            StreamEvent::Text(text) => self.delta(&json!({ "content": text }), out),
+            StreamEvent::Refusal(text) => self.delta(&json!({ "refusal": text }), out),
+            StreamEvent::Thinking(text) => self.delta(&json!({ "reasoning_content": text }), out),
+            StreamEvent::ToolCallStart { id, name, is_free_text, .. } => {
+                self.calls += 1;
+                self.is_free_text = is_free_text;
+                self.has_arguments = is_free_text;
+                let call = if is_free_text {
+                    json!({ "id": id, "type": "custom", "custom": { "name": name, "input": "" } })
+                } else {
+                    let function = json!({ "name": name, "arguments": "" });
+                    json!({ "id": id, "type": "function", "function": function })
+                };
+                self.call(call, out);
+            }
+            StreamEvent::ToolCallDelta(more) if self.is_free_text => {
+                self.call(json!({ "custom": { "input": more } }), out);
+            }
+            StreamEvent::ToolCallDelta(more) => {
+                self.has_arguments = true;
+                self.call(json!({ "function": { "arguments": more } }), out);
+            }
+            StreamEvent::Logprobs(tokens) => {
+                let logprobs = json!({ "content": tokens, "refusal": null });
+                self.chunk(&json!({}), None, &logprobs, out);
+            }
+            StreamEvent::Usage(usage) => self.usage.get_or_insert_default().update(usage),
+            StreamEvent::Stop(reason) => {
+                self.chunk(&json!({}), Some(finish_reason(&reason)), &Value::Null, out);
+            }
+            StreamEvent::End => self.end(out),
+            StreamEvent::Error(error) => {
+                out.extend_from_slice(b"data: ");
+                out.extend_from_slice(&error.to_body(Dialect::OpenAiChat));
+                out.extend_from_slice(b"\n\n");
+                self.is_over = true;
+            }
+            // Clients parse the arguments, so none at all are an empty object.
+            StreamEvent::ToolCallEnd if !self.has_arguments => {
+                self.call(json!({ "function": { "arguments": "{}" } }), out);
+            }
+            StreamEvent::ThinkingSeal(_) | StreamEvent::ToolCallEnd => {}
+        }
+    }
+}

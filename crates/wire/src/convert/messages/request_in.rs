@@ -1,0 +1,244 @@
+//! Reads a Messages request into the form.
+//!
+//! Rules:
+//! - A thinking block's signature may be another vendor's, marked so by the gateway when it wrote
+//!   an earlier answer; see [`Seal`].
+//! - Blocks that only the provider's own tools make (`server_tool_use` and their results) are left
+//!   out of the history with a note, because no other vendor could read them.
+
+use serde_json::Value;
+
+use crate::convert::fault::RequestFault;
+use crate::convert::fields::Fields;
+use crate::convert::notes::Notes;
+use crate::convert::part::{
+    CacheMark, Content, MediaSource, Part, Seal, ToolCall, ToolResult, Vendor,
+};
+use crate::convert::request::{
+    Effort, GenerationRequest, HostedTool, OutputFormat, OutputSchema, Reasoning, Role, ToolChoice,
+    ToolDefinition, ToolInput,
+};
+
+type Read<T> = Result<T, RequestFault>;
+
+/// Reads a request.
+///
+/// # Errors
+/// It is wrong in its own dialect.
+pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
+    let mut fields = Fields::of_body(body)?;
+    let mut request = GenerationRequest { includes_usage: true, ..GenerationRequest::default() };
+    request.system = read_blocks(&mut fields, "system", notes)?;
+    for mut message in fields.objects("messages")? {
+        let role = match message.required_string("role")?.as_str() {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "system" => Role::System,
+            _ => return Err(message.fault("role", "must be `user` or `assistant`")),
+        };
+        let parts = read_blocks(&mut message, "content", notes)?;
+        request.push(role, parts);
+    }
+    if request.messages.is_empty() {
+        return Err(fields.fault("messages", "must not be empty"));
+    }
+    for tool in fields.list("tools")? {
+        read_tool(tool, &mut request)?;
+    }
+    read_tool_choice(&mut fields, &mut request)?;
+    read_sampling(&mut fields, &mut request)?;
+    read_output(&mut fields, &mut request)?;
+    if let Some(mut metadata) = fields.object("metadata")? {
+        request.user = metadata.string("user_id")?;
+    }
+    // A word that OpenAI has too, with other values.
+    if fields.take("service_tier").is_some() {
+        notes.dropped("service_tier", "service tiers differ between providers");
+    }
+    fields.take("model");
+    request.other = fields.rest();
+    Ok(request)
+}
+
+fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+    let sampling = &mut request.sampling;
+    sampling.max_tokens = fields.count("max_tokens")?;
+    sampling.temperature = fields.number("temperature")?;
+    sampling.top_p = fields.number("top_p")?;
+    sampling.top_k = fields.count("top_k")?;
+    let stops: Option<Vec<String>> = fields
+        .list("stop_sequences")?
+        .into_iter()
+        .map(|stop| stop.as_str().map(str::to_owned))
+        .collect();
+    let stops = stops.ok_or_else(|| fields.fault("stop_sequences", "must be strings"))?;
+    request.sampling.stop = stops;
+    request.is_stream = fields.boolean("stream")?.unwrap_or_default();
+    Ok(())
+}
+
+/// `thinking` and `output_config`, and the earlier `output_format`.
+fn read_output(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+    let mut reasoning = None;
+    if let Some(mut thinking) = fields.object("thinking")? {
+        let budget_tokens = thinking.count("budget_tokens")?;
+        reasoning = Some(match thinking.required_string("type")?.as_str() {
+            "disabled" => Reasoning { effort: Some(Effort::Off), ..Reasoning::default() },
+            "enabled" => Reasoning { effort: None, budget_tokens, is_shown: true },
+            _ => Reasoning { effort: Some(Effort::Medium), budget_tokens: None, is_shown: true },
+        });
+    }
+    let mut format = fields.object("output_format")?;
+    if let Some(mut config) = fields.object("output_config")? {
+        let effort = config.string("effort")?.and_then(|word| Effort::of_word(&word));
+        if let (Some(effort), Some(reasoning)) = (effort, &mut reasoning)
+            && reasoning.effort != Some(Effort::Off)
+        {
+            reasoning.effort = Some(effort);
+        }
+        format = config.object("format")?.or(format);
+    }
+    request.reasoning = reasoning;
+    if let Some(mut format) = format {
+        let schema = format.take("schema");
+        let schema = schema.ok_or_else(|| format.fault("schema", "is missing"))?;
+        request.output = OutputFormat::Schema(OutputSchema {
+            name: "response".to_owned(),
+            description: None,
+            schema,
+            is_strict: Some(true),
+        });
+    }
+    Ok(())
+}
+
+fn read_tool(value: Value, request: &mut GenerationRequest) -> Read<()> {
+    let kind = value["type"].as_str().filter(|kind| *kind != "custom").map(str::to_owned);
+    if let Some(kind) = kind {
+        let vendor = Vendor::Anthropic;
+        request.hosted_tools.push(HostedTool { vendor, kind, definition: value });
+        return Ok(());
+    }
+    let at = request.tools.len() + request.hosted_tools.len();
+    let mut tool = Fields::new(format!("tools[{at}]"), value)?;
+    let schema = tool.take("input_schema");
+    if schema.as_ref().is_some_and(|schema| !schema.is_object()) {
+        return Err(tool.fault("input_schema", "must be an object"));
+    }
+    request.tools.push(ToolDefinition {
+        name: tool.required_string("name")?,
+        description: tool.string("description")?,
+        input: ToolInput::Schema(schema),
+        is_strict: tool.boolean("strict")?,
+        cache: read_cache(&mut tool)?,
+    });
+    Ok(())
+}
+
+fn read_tool_choice(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+    let Some(mut choice) = fields.object("tool_choice")? else { return Ok(()) };
+    request.tool_choice = Some(match choice.required_string("type")?.as_str() {
+        "auto" => ToolChoice::Auto,
+        "any" => ToolChoice::Required,
+        "none" => ToolChoice::Disabled,
+        "tool" => ToolChoice::Named(choice.required_string("name")?),
+        _ => return Err(choice.fault("type", "must be `auto`, `any`, `tool` or `none`")),
+    });
+    let is_single = choice.boolean("disable_parallel_tool_use")?;
+    request.parallel_tools = is_single.map(|is_single| !is_single);
+    Ok(())
+}
+
+/// A text, or a list of blocks.
+fn read_blocks(fields: &mut Fields, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
+    match fields.take(key) {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![Part::text(text)]),
+        Some(Value::Array(values)) => {
+            let base = fields.path(key);
+            let mut parts = Vec::with_capacity(values.len());
+            for (at, value) in values.into_iter().enumerate() {
+                let block = Fields::new(format!("{base}[{at}]"), value)?;
+                parts.extend(read_block(block, notes)?);
+            }
+            Ok(parts)
+        }
+        Some(_) => Err(fields.fault(key, "must be a string or an array of blocks")),
+    }
+}
+
+fn read_block(mut block: Fields, notes: &mut Notes) -> Read<Option<Part>> {
+    let kind = block.required_string("type")?;
+    let cache = read_cache(&mut block)?;
+    let content = match kind.as_str() {
+        "text" => Content::Text(block.required_string("text")?),
+        "image" => Content::Image { source: read_source(&mut block)?, detail: None },
+        "document" => {
+            let name = block.string("title")?;
+            Content::Document { source: read_source(&mut block)?, name }
+        }
+        "thinking" => {
+            let signature = block.string("signature")?.unwrap_or_default();
+            let seal = Seal::read_field(Vendor::Anthropic, signature, false);
+            Content::Thinking { text: block.string("thinking")?.unwrap_or_default(), seal }
+        }
+        "redacted_thinking" => {
+            let seal = Seal::read_field(Vendor::Anthropic, block.required_string("data")?, true);
+            Content::Thinking { text: String::new(), seal }
+        }
+        "tool_use" => {
+            let input = block.take("input").unwrap_or_else(|| serde_json::json!({}));
+            if !input.is_object() {
+                return Err(block.fault("input", "must be an object"));
+            }
+            Content::ToolCall(ToolCall {
+                id: block.required_string("id")?,
+                name: block.required_string("name")?,
+                arguments: input.to_string(),
+                seal: None,
+                is_free_text: false,
+            })
+        }
+        "tool_result" => Content::ToolResult(ToolResult {
+            call_id: block.required_string("tool_use_id")?,
+            name: None,
+            content: read_blocks(&mut block, "content", notes)?,
+            is_error: block.boolean("is_error")?.unwrap_or_default(),
+            is_free_text: false,
+        }),
+        "server_tool_use" | "container_upload" | "search_result" => {
+            notes.dropped(kind, "a block of a tool that its provider runs");
+            return Ok(None);
+        }
+        _ if kind.ends_with("_tool_result") || kind.starts_with("mcp_tool") => {
+            notes.dropped(kind, "a block of a tool that its provider runs");
+            return Ok(None);
+        }
+        _ => return Err(block.fault("type", "is no known type of block")),
+    };
+    Ok(Some(Part { content, cache }))
+}
+
+fn read_source(block: &mut Fields) -> Read<MediaSource> {
+    let source = block.object("source")?;
+    let mut source = source.ok_or_else(|| block.fault("source", "is missing"))?;
+    Ok(match source.required_string("type")?.as_str() {
+        "base64" => MediaSource::Base64 {
+            media_type: source.required_string("media_type")?,
+            data: source.required_string("data")?,
+        },
+        "url" => MediaSource::Url { url: source.required_string("url")?, media_type: None },
+        "text" => MediaSource::Text(source.required_string("data")?),
+        "file" => {
+            let id = source.required_string("file_id")?;
+            MediaSource::File { vendor: Vendor::Anthropic, id }
+        }
+        _ => return Err(source.fault("type", "is no known type of source")),
+    })
+}
+
+fn read_cache(fields: &mut Fields) -> Read<Option<CacheMark>> {
+    let Some(mut mark) = fields.object("cache_control")? else { return Ok(None) };
+    Ok(Some(CacheMark { ttl: mark.string("ttl")? }))
+}

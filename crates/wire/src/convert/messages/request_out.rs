@@ -1,0 +1,280 @@
+//! Writes the form as a Messages request.
+//!
+//! Rules:
+//! - Turns alternate and the first is the user's: neighbours of one role are joined, instructions
+//!   in the middle of the conversation move to the system prompt, with a note.
+//! - Empty texts are left out, because the API refuses them.
+//! - Thinking goes along only with Anthropic's own seal; other thinking is dropped with a note.
+//! - Ids of calls keep to letters, digits, `_` and `-`, which is all the API allows.
+
+use serde_json::{Map, Value, json};
+
+use super::{schema, settings};
+use crate::convert::fault::RequestFault;
+use crate::convert::notes::Notes;
+use crate::convert::part::{CacheMark, Content, MediaSource, Part, Seal, ToolCall, Vendor};
+use crate::convert::request::{
+    GenerationRequest, OutputFormat, Role, ToolChoice, ToolDefinition, ToolInput,
+};
+use crate::convert::target::TargetProfile;
+
+type Written<T> = Result<T, RequestFault>;
+
+/// How a model without a JSON mode is told to answer in JSON.
+const JSON_INSTRUCTION: &str = "Answer with one valid JSON object and nothing else.";
+
+/// Writes a request.
+///
+/// # Errors
+/// It asks for what this dialect cannot say, or a call's arguments are no object.
+pub fn write_request(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    notes: &mut Notes,
+) -> Written<Vec<u8>> {
+    if request.sampling.choices.unwrap_or(1) > 1 {
+        return Err(RequestFault::impossible("more than one choice"));
+    }
+    let mut body = Map::new();
+    body.insert("model".into(), target.model.into());
+    let mut system = write_all(&request.system, notes)?;
+    let messages = write_messages(request, &mut system, notes)?;
+    write_output(request, &mut system, &mut body, notes);
+    if !system.is_empty() {
+        body.insert("system".into(), simplest(system));
+    }
+    body.insert("messages".into(), Value::Array(messages));
+    settings::write(request, target, &mut body, notes);
+    write_tools(request, &mut body, notes);
+    if request.is_stream {
+        body.insert("stream".into(), true.into());
+    }
+    if let Some(user) = &request.user {
+        body.insert("metadata".into(), json!({ "user_id": user }));
+    }
+    for key in request.other.keys() {
+        notes.dropped(key, "Messages has no such field");
+    }
+    Ok(Value::Object(body).to_string().into_bytes())
+}
+
+/// A single plain text stands as a string, anything else as blocks.
+fn simplest(mut blocks: Vec<Value>) -> Value {
+    match blocks.as_mut_slice() {
+        [only] if only["type"] == "text" && only.get("cache_control").is_none() => {
+            only["text"].take()
+        }
+        _ => Value::Array(blocks),
+    }
+}
+
+fn write_output(
+    request: &GenerationRequest,
+    system: &mut Vec<Value>,
+    body: &mut Map<String, Value>,
+    notes: &mut Notes,
+) {
+    match &request.output {
+        OutputFormat::Text => {}
+        OutputFormat::Json => {
+            notes.rewritten("response_format", "Messages has no JSON mode; it is asked in words");
+            system.push(json!({ "type": "text", "text": JSON_INSTRUCTION }));
+        }
+        OutputFormat::Schema(output) => {
+            let schema = schema::answer(&output.schema, notes);
+            let format = json!({ "type": "json_schema", "schema": schema });
+            body.insert("output_config".into(), json!({ "format": format }));
+        }
+    }
+}
+
+fn write_messages(
+    request: &GenerationRequest,
+    system: &mut Vec<Value>,
+    notes: &mut Notes,
+) -> Written<Vec<Value>> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::with_capacity(request.messages.len());
+    for message in &request.messages {
+        let blocks = write_all(&message.parts, notes)?;
+        let role = match message.role {
+            Role::System => {
+                notes.rewritten("messages", "an instruction moves to the system prompt");
+                system.extend(blocks);
+                continue;
+            }
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        match turns.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some((last, earlier)) if *last == role => earlier.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    if turns.is_empty() && !system.is_empty() {
+        notes.rewritten("messages", "Messages wants a message, so the system prompt is one");
+        turns.push(("user", std::mem::take(system)));
+    }
+    if turns.first().is_some_and(|(role, _)| *role == "assistant") {
+        notes.rewritten("messages", "Messages begins with the user, so an empty turn is added");
+        turns.insert(0, ("user", vec![json!({ "type": "text", "text": "(continue)" })]));
+    }
+    if turns.is_empty() {
+        return Err(RequestFault::invalid("messages", "must not be empty"));
+    }
+    Ok(turns
+        .into_iter()
+        .map(|(role, blocks)| json!({ "role": role, "content": simplest(blocks) }))
+        .collect())
+}
+
+fn write_all(parts: &[Part], notes: &mut Notes) -> Written<Vec<Value>> {
+    let mut blocks = Vec::with_capacity(parts.len());
+    for part in parts {
+        if let Some(mut block) = write_block(&part.content, notes)? {
+            if let Some(mark) = &part.cache {
+                block["cache_control"] = write_cache(mark);
+            }
+            blocks.push(block);
+        }
+    }
+    Ok(blocks)
+}
+
+fn write_block(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
+    Ok(Some(match content {
+        Content::Text(text) | Content::Refusal(text) if text.is_empty() => return Ok(None),
+        Content::Text(text) | Content::Refusal(text) => json!({ "type": "text", "text": text }),
+        Content::Image { source, detail } => {
+            if detail.as_deref().is_some_and(|detail| detail != "auto") {
+                notes.dropped("image_url.detail", "Messages has no such field");
+            }
+            json!({ "type": "image", "source": write_source(source)? })
+        }
+        Content::Document { source, name } => {
+            let mut block = json!({ "type": "document", "source": write_source(source)? });
+            if let Some(name) = name {
+                block["title"] = json!(name);
+            }
+            block
+        }
+        Content::Audio(_) => return Err(RequestFault::impossible("audio")),
+        Content::Thinking { text, seal } => return Ok(write_thinking(text, seal.as_ref(), notes)),
+        Content::ToolCall(call) => write_call(call)?,
+        Content::ToolResult(result) => {
+            let content = write_all(&result.content, notes)?;
+            let mut block = json!({
+                "type": "tool_result",
+                "tool_use_id": safe_id(&result.call_id),
+                "content": simplest(content),
+            });
+            if result.is_error {
+                block["is_error"] = json!(true);
+            }
+            block
+        }
+    }))
+}
+
+fn write_thinking(text: &str, seal: Option<&Seal>, notes: &mut Notes) -> Option<Value> {
+    match seal {
+        Some(seal) if seal.vendor == Vendor::Anthropic && seal.is_content => {
+            Some(json!({ "type": "redacted_thinking", "data": seal.data }))
+        }
+        Some(seal) if seal.vendor == Vendor::Anthropic => {
+            Some(json!({ "type": "thinking", "thinking": text, "signature": seal.data }))
+        }
+        _ => {
+            notes.dropped("thinking", "thinking of another provider does not cross");
+            None
+        }
+    }
+}
+
+fn write_call(call: &ToolCall) -> Written<Value> {
+    let input = call.arguments_object().ok_or_else(|| {
+        let param = format!("arguments of the tool call `{}`", call.id);
+        RequestFault::invalid(param, "must be a JSON object")
+    })?;
+    let id = safe_id(&call.id);
+    Ok(json!({ "type": "tool_use", "id": id, "name": call.name, "input": input }))
+}
+
+/// An id that the API accepts; both ends of a call are changed alike.
+fn safe_id(id: &str) -> String {
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    id.chars().map(|letter| if is_allowed(letter) { letter } else { '_' }).collect()
+}
+
+fn write_source(source: &MediaSource) -> Written<Value> {
+    Ok(match source {
+        MediaSource::Base64 { media_type, data } if media_type.starts_with("text/plain") => {
+            json!({ "type": "base64", "media_type": "text/plain", "data": data })
+        }
+        MediaSource::Base64 { media_type, data } => {
+            json!({ "type": "base64", "media_type": media_type, "data": data })
+        }
+        MediaSource::Url { url, .. } => json!({ "type": "url", "url": url }),
+        MediaSource::Text(text) => {
+            json!({ "type": "text", "media_type": "text/plain", "data": text })
+        }
+        MediaSource::File { vendor: Vendor::Anthropic, id } => {
+            json!({ "type": "file", "file_id": id })
+        }
+        MediaSource::File { .. } => {
+            return Err(RequestFault::impossible("a file uploaded to another provider"));
+        }
+    })
+}
+
+fn write_cache(mark: &CacheMark) -> Value {
+    match &mark.ttl {
+        Some(ttl) => json!({ "type": "ephemeral", "ttl": ttl }),
+        None => json!({ "type": "ephemeral" }),
+    }
+}
+
+fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
+    for tool in &request.hosted_tools {
+        notes.dropped(&tool.kind, "a tool that another provider runs");
+    }
+    if request.tools.is_empty() {
+        return;
+    }
+    let tools = request.tools.iter().map(|tool| write_tool(tool, notes)).collect();
+    body.insert("tools".into(), Value::Array(tools));
+    let is_single = request.parallel_tools == Some(false);
+    let mut choice = match &request.tool_choice {
+        None if is_single => json!({ "type": "auto" }),
+        None => return,
+        Some(ToolChoice::Auto) => json!({ "type": "auto" }),
+        Some(ToolChoice::Required) => json!({ "type": "any" }),
+        Some(ToolChoice::Disabled) => json!({ "type": "none" }),
+        Some(ToolChoice::Named(name)) => json!({ "type": "tool", "name": name }),
+    };
+    if is_single && request.tool_choice != Some(ToolChoice::Disabled) {
+        choice["disable_parallel_tool_use"] = json!(true);
+    }
+    body.insert("tool_choice".into(), choice);
+}
+
+fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
+    let input = match &tool.input {
+        ToolInput::Schema(schema) => schema::tool_input(schema.as_ref(), &tool.name, notes),
+        ToolInput::FreeText(_) => {
+            notes.rewritten(&tool.name, "a free-text tool becomes one with a single field");
+            ToolDefinition::free_text_schema()
+        }
+    };
+    if tool.is_strict == Some(true) {
+        notes.dropped("strict", "the arguments of tools follow their schema without a promise");
+    }
+    let mut written = json!({ "name": tool.name, "input_schema": input });
+    if let Some(description) = &tool.description {
+        written["description"] = json!(description);
+    }
+    if let Some(mark) = &tool.cache {
+        written["cache_control"] = write_cache(mark);
+    }
+    written
+}

@@ -1,0 +1,145 @@
+//! Two dialects between which requests and answers are converted.
+//!
+//! The client speaks one, the target the other. This is the one place that knows which
+//! conversions exist; what it does not know is refused, never sent.
+
+use bytes::Bytes;
+
+use super::api_error::ApiError;
+use super::context::ReplyContext;
+use super::fault::{ReplyFault, RequestFault};
+use super::notes::Notes;
+use super::reply::Reply;
+use super::stream::{ReadStream, WriteStream};
+use super::stream_converter::StreamConverter;
+use super::target::TargetProfile;
+use super::{chat, messages};
+use crate::dialect::Dialect;
+
+/// A client's dialect and a target's, both known to the converters and not the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DialectPair {
+    client: Dialect,
+    target: Dialect,
+}
+
+/// A request in the target's dialect.
+#[derive(Clone, Debug)]
+pub struct ConvertedRequest {
+    /// The body to send.
+    pub body: Bytes,
+    /// What was lost or changed.
+    pub notes: Notes,
+    /// What the answer's conversion will need.
+    pub context: ReplyContext,
+}
+
+impl DialectPair {
+    /// The pair, if requests of `client` can be converted for `target`.
+    #[must_use]
+    pub const fn new(client: Dialect, target: Dialect) -> Option<Self> {
+        let is_known = is_convertible(client) && is_convertible(target);
+        if is_known && client as u8 != target as u8 { Some(Self { client, target }) } else { None }
+    }
+
+    /// The client's dialect.
+    #[must_use]
+    pub const fn client(self) -> Dialect {
+        self.client
+    }
+
+    /// The target's dialect.
+    #[must_use]
+    pub const fn target(self) -> Dialect {
+        self.target
+    }
+
+    /// How a response header names the pair: `openai-chat>anthropic`.
+    #[must_use]
+    pub fn label(self) -> String {
+        format!("{}>{}", word(self.client), word(self.target))
+    }
+
+    /// Converts a request.
+    ///
+    /// # Errors
+    /// The request is wrong, or the target's dialect cannot say it.
+    pub fn request(
+        self,
+        body: &[u8],
+        target: &TargetProfile<'_>,
+        now_unix_s: u64,
+    ) -> Result<ConvertedRequest, RequestFault> {
+        let mut notes = Notes::default();
+        let request = match self.client {
+            Dialect::AnthropicMessages => messages::request_in::read_request(body, &mut notes)?,
+            _ => chat::request_in::read_request(body, &mut notes)?,
+        };
+        let body = match self.target {
+            Dialect::AnthropicMessages => {
+                messages::request_out::write_request(&request, target, &mut notes)?
+            }
+            _ => chat::request_out::write_request(&request, target, &mut notes)?,
+        };
+        let context = ReplyContext::of(&request, now_unix_s);
+        Ok(ConvertedRequest { body: body.into(), notes, context })
+    }
+
+    /// Converts a whole answer.
+    ///
+    /// # Errors
+    /// It is no answer of the target's dialect.
+    pub fn reply(self, body: &[u8], context: &ReplyContext) -> Result<Bytes, ReplyFault> {
+        let mut reply: Reply = match self.target {
+            Dialect::AnthropicMessages => messages::reply_in::read_reply(body)?,
+            _ => chat::reply_in::read_reply(body)?,
+        };
+        context.restore(&mut reply.parts);
+        Ok(match self.client {
+            Dialect::AnthropicMessages => messages::reply_out::write_reply(&reply)?,
+            _ => chat::reply_out::write_reply(&reply, context),
+        }
+        .into())
+    }
+
+    /// Converts the body of an error answer.
+    #[must_use]
+    pub fn error(self, status: u16, body: &[u8]) -> Bytes {
+        ApiError::of_body(status, body).to_body(self.client).into()
+    }
+
+    /// A converter for the stream of an answer; an event may be `max_event` bytes long.
+    #[must_use]
+    pub fn stream(self, context: &ReplyContext, max_event: usize) -> StreamConverter {
+        let reader: Box<dyn ReadStream + Send> = match self.target {
+            Dialect::AnthropicMessages => {
+                Box::<messages::stream_in::MessagesStreamReader>::default()
+            }
+            _ => Box::<chat::stream_in::ChatStreamReader>::default(),
+        };
+        let writer: Box<dyn WriteStream + Send> = match self.client {
+            Dialect::AnthropicMessages => {
+                Box::<messages::stream_out::MessagesStreamWriter>::default()
+            }
+            _ => Box::new(chat::stream_out::ChatStreamWriter::new(context.clone())),
+        };
+        StreamConverter::new(reader, writer, context.clone(), max_event)
+    }
+}
+
+/// Whether a dialect can be read into the form and written from it.
+const fn is_convertible(dialect: Dialect) -> bool {
+    matches!(dialect, Dialect::OpenAiChat | Dialect::AnthropicMessages)
+}
+
+/// The short name of a dialect.
+const fn word(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenAiChat => "openai-chat",
+        Dialect::OpenAiCompletions => "openai-completions",
+        Dialect::OpenAiResponses => "openai-responses",
+        Dialect::AnthropicMessages | Dialect::AnthropicJson => "anthropic",
+        Dialect::Gemini | Dialect::GeminiJson => "gemini",
+        Dialect::Json => "json",
+    }
+}
