@@ -12,7 +12,7 @@ use tidegate_config::{file::AdminFile, secret::Environment};
 
 /// What a path does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AdminAccess {
     Reads,
     Changes,
 }
@@ -40,11 +40,11 @@ impl AdminToken {
     /// Whether a request may go on; if not, what to do about it.
     pub fn permit(
         &self,
-        access: Access,
+        access: AdminAccess,
         is_loopback: bool,
         headers: &HeaderMap,
     ) -> Result<(), &'static str> {
-        if access == Access::Reads && is_loopback {
+        if access == AdminAccess::Reads && is_loopback {
             return Ok(());
         }
         match self {

@@ -16,7 +16,7 @@ use tidegate_config::{
 use tidegate_core::probe::ProbeSettings;
 use tidegate_net::{
     query,
-    upstream::{Place, tls},
+    upstream::{Origin, tls},
 };
 use tidegate_wire::{mask::Mask, splice::EncodedName};
 
@@ -28,7 +28,7 @@ pub struct Provider {
     pub connections: Arc<str>,
     pub api: Api,
     /// Where it is; `None` = inside the process.
-    pub place: Option<Place>,
+    pub origin: Option<Origin>,
     /// The `host` header.
     pub authority: HeaderValue,
     /// The path of its url, without a slash at the end.
@@ -148,7 +148,7 @@ fn provider(
         value.set_sensitive(true);
         headers.insert(key, value);
     }
-    let (place, authority, base_path) = if file.api == Api::Fake {
+    let (origin, authority, base_path) = if file.api == Api::Fake {
         (None, "fake".to_owned(), String::new())
     } else {
         let uri: Uri = url.parse().map_err(|_| fail(format!("`{url}` is no url")))?;
@@ -159,8 +159,8 @@ fn provider(
             uri.port_u16().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
         let tls =
             is_tls.then(|| tls(file.ca.as_ref(), folder, environment)).transpose().map_err(fail)?;
-        let place = Place { host, port, allow_private: file.allow_private, tls };
-        (Some(place), authority, uri.path().trim_end_matches('/').to_owned())
+        let origin = Origin { host, port, allow_private: file.allow_private, tls };
+        (Some(origin), authority, uri.path().trim_end_matches('/').to_owned())
     };
     let pair = |(key, value): (&String, &String)| {
         (key.clone(), format!("{}={}", escaped(key), escaped(value)))
@@ -171,7 +171,7 @@ fn provider(
         name: name.into(),
         connections: format!("{name} {url} {ca} {}", file.allow_private).into(),
         api: file.api,
-        place,
+        origin,
         authority: HeaderValue::try_from(authority)
             .map_err(|_| fail("its host cannot be sent".into()))?,
         base_path,

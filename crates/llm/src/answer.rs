@@ -13,7 +13,7 @@ use tidegate_wire::{
     error_body::{AttemptLine, OwnError, OwnErrorKind},
 };
 
-use super::journey::Journey;
+use super::request_context::RequestContext;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-tidegate-request-id");
 pub(super) const RESOLVED: HeaderName = HeaderName::from_static("x-tidegate-resolved");
@@ -54,15 +54,15 @@ pub fn own(dialect: Dialect, id: &str, error: OwnError<'_>) -> Response<ClientBo
 /// How many targets are told of by name where none can do what a request needs.
 const LACKING_TOLD: usize = 8;
 
-/// The end of a journey that no target answered.
+/// The answer to a request that no target answered.
 pub(crate) fn failure(
-    journey: &Journey,
+    context: &RequestContext,
     finish: &Finish,
     dialect: Dialect,
     id: &str,
 ) -> Response<ClientBody> {
-    let attempts: Vec<AttemptLine<'_>> = journey
-        .tries
+    let attempts: Vec<AttemptLine<'_>> = context
+        .records
         .iter()
         .map(|it| AttemptLine {
             target: &it.target,
@@ -77,7 +77,7 @@ pub(crate) fn failure(
         (End::NothingAble, _) => {
             unable = format!(
                 "no target of this route can do what the request needs: {}",
-                journey.lacking(LACKING_TOLD)
+                context.lacking(LACKING_TOLD)
             );
             (OwnErrorKind::MissingAbility, &*unable)
         }
@@ -97,7 +97,7 @@ pub(crate) fn failure(
         _ if attempts.is_empty() => {
             unable = format!(
                 "this route has no target that can be asked: {}",
-                journey.obstacles(LACKING_TOLD)
+                context.obstacles(LACKING_TOLD)
             );
             (OwnErrorKind::NoHealthyBackend, &*unable)
         }
@@ -119,26 +119,26 @@ pub fn is_routed(response: &Response<ClientBody>) -> bool {
 }
 
 /// Says who answered, and after how many attempts.
-pub(crate) fn sign(headers: &mut HeaderMap, id: &str, journey: &Journey) {
+pub(crate) fn sign(headers: &mut HeaderMap, id: &str, context: &RequestContext) {
     if let Ok(id) = HeaderValue::from_str(id) {
         headers.insert(REQUEST_ID, id);
     }
-    if let Some(resolved) = journey.resolved().and_then(|it| HeaderValue::try_from(it).ok()) {
+    if let Some(resolved) = context.resolved().and_then(|it| HeaderValue::try_from(it).ok()) {
         headers.insert(RESOLVED, resolved);
     }
-    headers.insert(ATTEMPTS, HeaderValue::from(journey.attempts()));
+    headers.insert(ATTEMPTS, HeaderValue::from(context.attempts()));
 }
 
 /// Tells an SDK not to try again what was tried at several targets here, and when it may.
-pub(crate) fn advise(headers: &mut HeaderMap, journey: &Journey, finish: &Finish) {
+pub(crate) fn advise(headers: &mut HeaderMap, context: &RequestContext, finish: &Finish) {
     if (finish.end, finish.answer) == (End::OutOfPatience, Answer::OutOfTime) {
         // Without a gateway the client would try again after its timeout.
         headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
-    } else if journey.is_retry_futile() {
+    } else if context.is_retry_futile() {
         headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     // What the last upstream said of itself is not when this route can be asked again.
-    if let Some(wait) = journey.re_entry() {
+    if let Some(wait) = context.re_entry() {
         headers.remove("retry-after-ms");
         headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.0.div_ceil(1000).max(1)));
     }

@@ -1,11 +1,11 @@
 //! One attempt, up to the moment of commitment: send, watch, judge.
 //!
-//! Until the first content of a stream, or the whole of a short answer, nothing is released: what
+//! Deadline the first content of a stream, or the whole of a short answer, nothing is released: what
 //! goes wrong before that is a failure of this attempt only, and the request can go elsewhere.
 //!
 //! Rules kept here:
 //! - Frames that only announce are held, as they came, until the first content, or for as long as
-//!   the route says (`hold.rs`).
+//!   the route says (`attempt/hold.rs`).
 //! - A connection that was kept may have been closed meanwhile: what certainly was not sent, or
 //!   broke before any answer, goes out once more on a fresh one, within the same attempt.
 //! - A 2xx that brings nothing that was asked for is no success: an empty body, a web page, JSON
@@ -14,6 +14,8 @@
 //! - What is no JSON on purpose, such as audio, is released as it comes.
 //! - The limits on waiting are those of `timers.rs` and the client's patience; nothing here waits
 //!   without one.
+
+pub(crate) mod hold;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -25,7 +27,9 @@ use tidegate_core::{
     plan::PatienceVerdict,
 };
 use tidegate_gateway::provider::Target;
-use tidegate_net::upstream::{Arriving, ConnectError, Lease, Pieces, SendError};
+use tidegate_net::upstream::{
+    ConnectError, PooledConnection, SendError, SplicedBody, UpstreamBody,
+};
 use tidegate_wire::{
     body::{self, BodyKind},
     dialect::Dialect,
@@ -36,60 +40,67 @@ use tidegate_wire::{
 };
 use tokio::time::Instant;
 
+use self::hold::Hold;
 use super::{
     classified,
-    hold::Hold,
-    journey::Journey,
-    timers::{Limit, Timers, Until},
+    request_context::RequestContext,
+    timers::{Deadline, Limit, Timers},
 };
 
 /// How far an attempt got.
-pub(crate) enum Opened {
+pub(crate) enum AttemptResult {
     /// The whole answer is here, and it is a success.
     Whole { head: response::Parts, pieces: VecDeque<Bytes>, usage: Option<Usage>, is_events: bool },
     /// There is content to release; the rest follows.
-    Passing(Box<Opening>),
+    Passing(Box<PendingResponse>),
     /// It failed before anything was released.
     Failed(Failure),
 }
 
 /// An answer that has begun.
-pub(crate) struct Opening {
+pub(crate) struct PendingResponse {
     pub(crate) head: response::Parts,
     pub(crate) held: VecDeque<Bytes>,
-    pub(crate) rest: Arriving,
+    pub(crate) rest: UpstreamBody,
     pub(crate) timers: Timers,
     /// When content last came, if it came before the commit.
-    pub(crate) heard: Option<Instant>,
+    pub(crate) last_content_at: Option<Instant>,
     /// What was read to tell what kind of answer it is.
     first: Option<Bytes>,
     /// `None` for a body that is not a stream of events.
     pub(crate) events: Option<EventReader>,
 }
 
-/// A failed attempt: how it ended, and what the provider said, if it said anything.
+/// What a provider answered, kept in case it is the last word.
+pub(crate) struct UpstreamReply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// A failed attempt: how it ended, and what the provider answered, if it answered anything.
 pub(crate) struct Failure {
     pub(crate) outcome: Outcome,
     pub(crate) detail: &'static str,
-    pub(crate) said: Option<(StatusCode, HeaderMap, Bytes)>,
+    pub(crate) reply: Option<UpstreamReply>,
 }
 
 impl Failure {
     fn unanswered(kind: OutcomeKind, detail: &'static str) -> Self {
-        Self { outcome: Outcome::unanswered(kind), detail, said: None }
+        Self { outcome: Outcome::unanswered(kind), detail, reply: None }
     }
 
     /// One that came to nothing after a response head with this status.
     pub(super) fn after_head(status: StatusCode, kind: OutcomeKind, detail: &'static str) -> Self {
-        Self { outcome: Outcome::broken(kind, Some(status.as_u16())), detail, said: None }
+        Self { outcome: Outcome::broken(kind, Some(status.as_u16())), detail, reply: None }
     }
 
     /// An error inside a 2xx: to the client it is a 502 with the upstream's own words.
     pub(super) fn inside(outcome: Outcome, headers: HeaderMap, error: Bytes) -> Self {
         let mut headers = headers;
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let said = Some((StatusCode::BAD_GATEWAY, headers, error));
-        Self { outcome, detail: "an error inside the answer", said }
+        let reply = UpstreamReply { status: StatusCode::BAD_GATEWAY, headers, body: error };
+        Self { outcome, detail: "an error inside the answer", reply: Some(reply) }
     }
 }
 
@@ -98,7 +109,7 @@ const ERROR_BODY_MAX: usize = 1024 * 1024;
 
 /// What an attempt needs to know of its request.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct AttemptOptions {
     pub(crate) dialect: Dialect,
     pub(crate) is_stream: bool,
     /// Whether the endpoint answers with JSON or a stream, and never with anything else.
@@ -113,85 +124,85 @@ pub(crate) struct Wanted {
     pub(crate) event_max: usize,
 }
 
-/// Makes the attempt that the journey has a permit for.
+/// Makes the attempt that the request has a permit for.
 pub(crate) async fn open(
-    journey: &mut Journey,
+    context: &mut RequestContext,
     target: &Target,
-    build: &dyn Fn() -> Option<Request<Pieces>>,
-    wanted: Wanted,
-) -> Opened {
-    let mut timers = Timers::new(target.timeouts, journey.worker.gateway.now(), journey.deadline());
-    let response = match send(journey, target, build, &mut timers, wanted.is_stream).await {
+    build: &dyn Fn() -> Option<Request<SplicedBody>>,
+    options: AttemptOptions,
+) -> AttemptResult {
+    let mut timers = Timers::new(target.timeouts, context.worker.gateway.now(), context.deadline());
+    let response = match send(context, target, build, &mut timers, options.is_stream).await {
         Ok(response) => response,
-        Err(failure) => return Opened::Failed(failure),
+        Err(failure) => return AttemptResult::Failed(failure),
     };
-    journey.head();
+    context.head();
     let (head, rest) = response.into_parts();
     if !head.status.is_success() {
-        return Opened::Failed(refused(journey, target, head, rest, &timers, wanted).await);
+        return AttemptResult::Failed(refused(context, target, head, rest, &timers, options).await);
     }
     if is_encoded(&head.headers) {
         let failure = Failure::after_head(head.status, OutcomeKind::ServerError, ENCODED);
-        return Opened::Failed(failure);
+        return AttemptResult::Failed(failure);
     }
     let media = sniff::media(head.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes()));
-    let mut opening = Opening {
+    let mut pending = PendingResponse {
         head,
         held: VecDeque::new(),
         rest,
         timers,
-        heard: None,
+        last_content_at: None,
         first: None,
         events: None,
     };
     let is_events = media == Media::Events
-        || (wanted.is_stream
-            && match opening.begins_like_events(journey).await {
+        || (options.is_stream
+            && match pending.begins_like_events(context).await {
                 Ok(is_events) => is_events,
-                Err(failure) => return Opened::Failed(failure),
+                Err(failure) => return AttemptResult::Failed(failure),
             });
     if is_events {
-        opening.events = Some(EventReader::new(wanted.dialect, wanted.event_max));
-        return opening.hold_to_commit(journey, target, wanted).await;
+        pending.events = Some(EventReader::new(options.dialect, options.event_max));
+        return pending.hold_to_commit(context, target, options).await;
     }
     let is_as_it_is = match media {
-        Media::Binary => !wanted.dialect.answers_with_object(),
-        Media::Other => !wanted.is_json,
+        Media::Binary => !options.dialect.answers_with_object(),
+        Media::Other => !options.is_json,
         Media::Events | Media::Json | Media::Html => false,
     };
     if is_as_it_is {
-        opening.hold_to_first_bytes(journey).await
+        pending.hold_to_first_bytes(context).await
     } else {
-        opening.hold_to_whole_answer(journey, target, wanted).await
+        pending.hold_to_whole_answer(context, target, options).await
     }
 }
 
 async fn send(
-    journey: &mut Journey,
+    context: &mut RequestContext,
     target: &Target,
-    build: &dyn Fn() -> Option<Request<Pieces>>,
+    build: &dyn Fn() -> Option<Request<SplicedBody>>,
     timers: &mut Timers,
     is_stream: bool,
-) -> Result<Response<Arriving>, Failure> {
-    let worker = Rc::clone(&journey.worker);
+) -> Result<Response<UpstreamBody>, Failure> {
+    let worker = Rc::clone(&context.worker);
     let lost = || Failure::unanswered(OutcomeKind::Transport, "connection lost");
     for is_second in [false, true] {
         let Some(request) = build() else {
             return Err(Failure::unanswered(OutcomeKind::Cancelled, "cannot be sent"));
         };
         let kept = if is_second { None } else { worker.pool.kept(&target.provider.connections) };
-        let lease = match kept {
-            Some(lease) => lease,
-            None => connect(journey, target, timers).await?,
+        let connection = match kept {
+            Some(connection) => connection,
+            None => connect(context, target, timers).await?,
         };
-        let is_reused = lease.is_reused;
+        let is_reused = connection.is_reused;
         timers.sent();
-        journey.sent();
-        let until = if is_stream { timers.first_content() } else { timers.answer() };
-        match journey.wait(until, lease.send(request)).await {
+        context.sent();
+        let deadline = if is_stream { timers.first_content() } else { timers.answer() };
+        match context.wait(deadline, connection.send(request)).await {
             Err(limit) => {
-                let (outcome, detail) = journey.stopped(limit, None);
-                return Err(Failure { outcome, detail, said: None });
+                let (outcome, detail) = context.stopped(limit, None);
+                return Err(Failure { outcome, detail, reply: None });
             }
             Ok(Ok(response)) => return Ok(response),
             Ok(Err(SendError::NotSent)) if is_reused => {}
@@ -208,23 +219,23 @@ async fn send(
 }
 
 async fn connect(
-    journey: &mut Journey,
+    context: &mut RequestContext,
     target: &Target,
     timers: &Timers,
-) -> Result<Lease, Failure> {
-    let worker = Rc::clone(&journey.worker);
+) -> Result<PooledConnection, Failure> {
+    let worker = Rc::clone(&context.worker);
     let pool = &worker.pool;
     let provider = &target.provider;
-    let until = timers.connect();
-    let connected = match &provider.place {
-        Some(place) => journey.wait(until, pool.fresh(&provider.connections, place)).await,
+    let deadline = timers.connect();
+    let connected = match &provider.origin {
+        Some(origin) => context.wait(deadline, pool.fresh(&provider.connections, origin)).await,
         None => {
             let io = worker.gateway.dial_fake(&provider.name);
-            journey.wait(until, pool.handshake(&provider.connections, io, false)).await
+            context.wait(deadline, pool.handshake(&provider.connections, io, false)).await
         }
     };
     match connected {
-        Ok(Ok(lease)) => Ok(lease),
+        Ok(Ok(connection)) => Ok(connection),
         Ok(Err(ConnectError::Shortage)) => {
             Err(Failure::unanswered(OutcomeKind::Cancelled, "out of local resources"))
         }
@@ -233,24 +244,24 @@ async fn connect(
             Err(Failure::unanswered(OutcomeKind::Transport, "connect timed out"))
         }
         Err(limit) => {
-            let (outcome, detail) = journey.stopped(limit, None);
-            Err(Failure { outcome, detail, said: None })
+            let (outcome, detail) = context.stopped(limit, None);
+            Err(Failure { outcome, detail, reply: None })
         }
     }
 }
 
 /// An answer that is no success: read what it says, for as long as its client waits, and class it.
 async fn refused(
-    journey: &mut Journey,
+    context: &mut RequestContext,
     target: &Target,
     mut head: response::Parts,
-    mut rest: Arriving,
+    mut rest: UpstreamBody,
     timers: &Timers,
-    wanted: Wanted,
+    options: AttemptOptions,
 ) -> Failure {
-    let mut said = Vec::new();
+    let mut body = Vec::new();
     let is_read = loop {
-        let Ok(frame) = journey.wait(timers.idle(Instant::now()), rest.frame()).await else {
+        let Ok(frame) = context.wait(timers.idle(Instant::now()), rest.frame()).await else {
             break false;
         };
         match frame {
@@ -258,26 +269,26 @@ async fn refused(
             Some(Err(_)) => break false,
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
-                    said.extend_from_slice(&data);
+                    body.extend_from_slice(&data);
                 }
             }
         }
-        if said.len() > ERROR_BODY_MAX {
+        if body.len() > ERROR_BODY_MAX {
             break false;
         }
     };
     if is_read {
-        journey.worker.pool.keep(rest);
+        context.worker.pool.keep(rest);
     }
     if is_encoded(&head.headers) {
         let error = OwnError::new(OwnErrorKind::BadGateway, ENCODED);
-        said = error.body(wanted.dialect).into();
+        body = error.body(options.dialect).into();
         head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    let unix_ms = journey.worker.gateway.clock.unix_ms();
-    let outcome = classified::of_answer(target, head.status, &head.headers, &said, unix_ms);
-    let said = Some((head.status, head.headers, said.into()));
-    Failure { outcome, detail: outcome.kind.word(), said }
+    let unix_ms = context.worker.gateway.clock.unix_ms();
+    let outcome = classified::of_answer(target, head.status, &head.headers, &body, unix_ms);
+    let reply = UpstreamReply { status: head.status, headers: head.headers, body: body.into() };
+    Failure { outcome, detail: outcome.kind.word(), reply: Some(reply) }
 }
 
 /// Requests ask for answers as they are. An encoded one can neither be judged nor searched for our
@@ -302,18 +313,18 @@ pub(super) enum Interrupt {
     Broke,
 }
 
-impl Opening {
+impl PendingResponse {
     /// The next bytes of the body, `None` at its end.
     pub(super) async fn chunk(
         &mut self,
-        journey: &mut Journey,
-        until: Until,
+        context: &mut RequestContext,
+        deadline: Deadline,
     ) -> Result<Option<Bytes>, Interrupt> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
         loop {
-            match journey.wait(until, self.rest.frame()).await {
+            match context.wait(deadline, self.rest.frame()).await {
                 Err(Limit::Patience(PatienceVerdict::Commit)) => return Err(Interrupt::Commit),
                 Err(limit) => return Err(Interrupt::Waited(limit)),
                 Ok(None) => return Ok(None),
@@ -322,7 +333,7 @@ impl Opening {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
-                        journey.body_bytes();
+                        context.body_bytes();
                         return Ok(Some(data));
                     }
                 }
@@ -330,15 +341,19 @@ impl Opening {
         }
     }
 
-    pub(super) fn interrupted(&self, journey: &mut Journey, interrupt: Interrupt) -> Failure {
+    pub(super) fn interrupted(
+        &self,
+        context: &mut RequestContext,
+        interrupt: Interrupt,
+    ) -> Failure {
         match interrupt {
             // Whoever holds bytes has released them instead.
             Interrupt::Commit => self.failed(OutcomeKind::Cancelled, "the client's own timeout"),
             Interrupt::Broke => self.failed(OutcomeKind::Transport, "the answer ended early"),
             Interrupt::Waited(limit) => {
                 let status = Some(self.head.status.as_u16());
-                let (outcome, detail) = journey.stopped(limit, status);
-                Failure { outcome, detail, said: None }
+                let (outcome, detail) = context.stopped(limit, status);
+                Failure { outcome, detail, reply: None }
             }
         }
     }
@@ -348,12 +363,12 @@ impl Opening {
     }
 
     /// Whether the first line of the body is one of a stream; what was read for it is kept.
-    async fn begins_like_events(&mut self, journey: &mut Journey) -> Result<bool, Failure> {
+    async fn begins_like_events(&mut self, context: &mut RequestContext) -> Result<bool, Failure> {
         let mut begun = Vec::new();
         let opening = loop {
-            match self.chunk(journey, self.timers.first_content()).await {
+            match self.chunk(context, self.timers.first_content()).await {
                 Ok(None) | Err(Interrupt::Commit) => break sniff::Opening::Other,
-                Err(interrupt) => return Err(self.interrupted(journey, interrupt)),
+                Err(interrupt) => return Err(self.interrupted(context, interrupt)),
                 Ok(Some(data)) => begun.extend_from_slice(&data),
             }
             let opening = sniff::opening(&begun);
@@ -367,22 +382,24 @@ impl Opening {
     }
 
     /// The stream is complete: what remains of the body is nothing a client waits for.
-    pub(super) fn whole(self, journey: &Journey) -> Opened {
+    pub(super) fn whole(self, context: &RequestContext) -> AttemptResult {
         let usage = self.events.as_ref().map(EventReader::usage);
-        journey.worker.pool.keep(self.rest);
+        context.worker.pool.keep(self.rest);
         let is_events = self.events.is_some();
-        Opened::Whole { head: self.head, pieces: self.held, usage, is_events }
+        AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events }
     }
 
     /// Waits for the first bytes of an answer that nobody here reads.
-    async fn hold_to_first_bytes(mut self, journey: &mut Journey) -> Opened {
-        match self.chunk(journey, self.timers.idle(Instant::now())).await {
-            Err(interrupt) => Opened::Failed(self.interrupted(journey, interrupt)),
-            Ok(None) => Opened::Failed(self.failed(OutcomeKind::ServerError, "an empty body")),
+    async fn hold_to_first_bytes(mut self, context: &mut RequestContext) -> AttemptResult {
+        match self.chunk(context, self.timers.idle(Instant::now())).await {
+            Err(interrupt) => AttemptResult::Failed(self.interrupted(context, interrupt)),
+            Ok(None) => {
+                AttemptResult::Failed(self.failed(OutcomeKind::ServerError, "an empty body"))
+            }
             Ok(Some(data)) => {
                 self.held.push_back(data);
-                journey.content(self.timers.since_sent());
-                Opened::Passing(Box::new(self))
+                context.content(self.timers.since_sent());
+                AttemptResult::Passing(Box::new(self))
             }
         }
     }
@@ -390,43 +407,45 @@ impl Opening {
     /// Holds a plain answer until it is whole, or too long to hold.
     async fn hold_to_whole_answer(
         mut self,
-        journey: &mut Journey,
+        context: &mut RequestContext,
         target: &Target,
-        wanted: Wanted,
-    ) -> Opened {
+        options: AttemptOptions,
+    ) -> AttemptResult {
         let mut held_len = 0;
         loop {
-            match self.chunk(journey, self.timers.idle(Instant::now())).await {
+            match self.chunk(context, self.timers.idle(Instant::now())).await {
                 Err(Interrupt::Commit) => {
-                    journey.commit();
-                    return Opened::Passing(Box::new(self));
+                    context.commit();
+                    return AttemptResult::Passing(Box::new(self));
                 }
-                Err(interrupt) => return Opened::Failed(self.interrupted(journey, interrupt)),
+                Err(interrupt) => {
+                    return AttemptResult::Failed(self.interrupted(context, interrupt));
+                }
                 Ok(None) => break,
                 Ok(Some(data)) => {
                     held_len += data.len();
                     self.held.push_back(data);
                 }
             }
-            if held_len > wanted.answer_max {
-                journey.commit();
-                journey.content(self.timers.since_sent());
-                return Opened::Passing(Box::new(self));
+            if held_len > options.answer_max {
+                context.commit();
+                context.content(self.timers.since_sent());
+                return AttemptResult::Passing(Box::new(self));
             }
         }
         let body = joined(&self.held);
-        let kind = body::kind(wanted.dialect, &body);
+        let kind = body::kind(options.dialect, &body);
         if let BodyKind::Nothing(detail) = kind {
-            return Opened::Failed(self.failed(OutcomeKind::ServerError, detail));
+            return AttemptResult::Failed(self.failed(OutcomeKind::ServerError, detail));
         }
-        journey.worker.pool.keep(self.rest);
+        context.worker.pool.keep(self.rest);
         if kind == BodyKind::Error {
             let outcome = classified::of_event(target, self.head.status, &body);
-            return Opened::Failed(Failure::inside(outcome, self.head.headers, body));
+            return AttemptResult::Failed(Failure::inside(outcome, self.head.headers, body));
         }
-        journey.content(self.timers.since_sent());
+        context.content(self.timers.since_sent());
         let usage = Usage::of_pieces(self.held.make_contiguous());
-        Opened::Whole { head: self.head, pieces: self.held, usage, is_events: false }
+        AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events: false }
     }
 }
 
@@ -436,12 +455,12 @@ const BLANK_MAX: usize = 4096;
 /// An error event as an answer of its own.
 pub(super) fn error_event(
     target: &Target,
-    wanted: Wanted,
+    options: AttemptOptions,
     head: response::Parts,
     event: &[u8],
 ) -> Failure {
     let outcome = classified::of_event(target, head.status, event);
-    Failure::inside(outcome, head.headers, body_of_event(wanted.dialect, event))
+    Failure::inside(outcome, head.headers, body_of_event(options.dialect, event))
 }
 
 fn joined(pieces: &VecDeque<Bytes>) -> Bytes {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::Response;
 use tidegate_core::{
     attempt::{Answer, End, Finish},
     outcome::Outcome,
@@ -29,17 +29,13 @@ use tidegate_wire::{
 
 use super::{
     answer,
-    attempt::{self, Failure, Opened, Wanted},
+    attempt::{self, AttemptOptions, AttemptResult, Failure, UpstreamReply, hold::Hold},
+    committed_body::CommittedBody,
     headers,
-    hold::Hold,
     inbound::Inbound,
-    journey::{Journey, Next, Whose},
-    passage::Passage,
-    request,
+    request_context::{Next, RequestContext, RequestMeta},
+    upstream_request,
 };
-
-/// What a provider said, kept in case it is the last word.
-type Said = (StatusCode, HeaderMap, Bytes);
 
 /// Answers a request that names a model.
 pub async fn forward(
@@ -93,14 +89,14 @@ pub async fn forward(
         patience: inbound.patience(),
         stays_at: None,
     };
-    let whose = Whose {
+    let meta = RequestMeta {
         request_id: inbound.id.clone(),
         path: inbound.path.clone(),
         caller: Arc::clone(&inbound.caller.name),
     };
-    let mut journey = Journey::new(worker, live, &resolved, &ask, whose);
+    let mut context = RequestContext::new(worker, live, &resolved, &ask, meta);
     let limits = &live.file.limits;
-    let wanted = Wanted {
+    let options = AttemptOptions {
         dialect,
         is_stream: head.is_stream,
         is_json: answers_with_json(&inbound.path),
@@ -110,48 +106,49 @@ pub async fn forward(
         event_max: EVENT_MAX,
     };
 
-    let mut said: Vec<Option<Said>> = Vec::new();
+    let mut replies: Vec<Option<UpstreamReply>> = Vec::new();
     loop {
-        let (target, key) = match journey.next() {
-            Next::RequestSpec { target, key } => (target, key),
-            Next::Over(finish) => return over(journey, finish, said, dialect, &inbound.id),
+        let (target, key) = match context.next() {
+            Next::Attempt { target, key } => (target, key),
+            Next::Over(finish) => return over(context, finish, replies, dialect, &inbound.id),
         };
-        let build = || request::build(&inbound, &head, &target, key, resolved.model);
+        let build = || upstream_request::build(&inbound, &head, &target, key, resolved.model);
         let mask = target.mask(key);
-        match attempt::open(&mut journey, &target, &build, wanted).await {
-            Opened::Whole { head, pieces, usage, is_events } => {
+        match attempt::open(&mut context, &target, &build, options).await {
+            AttemptResult::Whole { head, pieces, usage, is_events } => {
                 if let Some(usage) = usage {
-                    journey.used(usage);
+                    context.used(usage);
                 }
                 let mut headers = headers::downward(&head.headers, &mask);
                 if is_events {
                     headers::label_events(&mut headers);
                 }
-                answer::sign(&mut headers, &inbound.id, &journey);
-                journey.report(&Outcome::answered(head.status.as_u16()), "");
-                journey.finished(head.status.as_u16());
+                answer::sign(&mut headers, &inbound.id, &context);
+                context.report(&Outcome::answered(head.status.as_u16()), "");
+                context.finished(head.status.as_u16());
                 return answer::with(
                     head.status,
                     headers,
                     ClientBody::Whole(covered(pieces, mask)),
                 );
             }
-            Opened::Passing(opening) => {
-                let status = opening.head.status;
-                let mut headers = headers::downward(&opening.head.headers, &mask);
-                if opening.events.is_some() {
+            AttemptResult::Passing(pending) => {
+                let status = pending.head.status;
+                let mut headers = headers::downward(&pending.head.headers, &mask);
+                if pending.events.is_some() {
                     headers::label_events(&mut headers);
                 }
-                answer::sign(&mut headers, &inbound.id, &journey);
-                let passage = Passage::new(journey, *opening, dialect, mask);
-                return answer::with(status, headers, ClientBody::Passing(Box::new(passage)));
+                answer::sign(&mut headers, &inbound.id, &context);
+                let committed = CommittedBody::new(context, *pending, dialect, mask);
+                return answer::with(status, headers, ClientBody::Passing(Box::new(committed)));
             }
-            Opened::Failed(Failure { outcome, detail, said: words }) => {
-                said.push(words.map(|(status, headers, body)| {
-                    let headers = headers::downward(&headers, &mask);
-                    (status, headers, mask.cover(&body).map_or(body, Bytes::from))
+            AttemptResult::Failed(Failure { outcome, detail, reply }) => {
+                replies.push(reply.map(|UpstreamReply { status, headers, body }| UpstreamReply {
+                    status,
+                    headers: headers::downward(&headers, &mask),
+                    body: mask.cover(&body).map_or(body, Bytes::from),
                 }));
-                journey.report(&outcome, detail);
+                context.report(&outcome, detail);
             }
         }
     }
@@ -177,27 +174,27 @@ const EVENT_MAX: usize = 16 * 1024 * 1024;
 
 /// Nothing more will be tried: what the client sees is what the core says.
 fn over(
-    mut journey: Journey,
+    mut context: RequestContext,
     finish: Finish,
-    mut said: Vec<Option<Said>>,
+    mut replies: Vec<Option<UpstreamReply>>,
     dialect: Dialect,
     id: &str,
 ) -> Response<ClientBody> {
-    journey.ended(&finish);
+    context.ended(&finish);
     let relayed = match finish.answer {
-        Answer::Attempt(number) => said.get_mut(number).and_then(Option::take),
+        Answer::Attempt(number) => replies.get_mut(number).and_then(Option::take),
         Answer::NoHealthyBackend | Answer::NothingAble | Answer::OutOfTime | Answer::Nobody => None,
     };
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
     let mut response = match relayed {
-        Some((status, headers, body)) if status.as_u16() == finish.status => {
-            answer::with(status, headers, body.into())
+        Some(reply) if reply.status.as_u16() == finish.status => {
+            answer::with(reply.status, reply.headers, reply.body.into())
         }
-        _ => answer::failure(&journey, &finish, dialect, id),
+        _ => answer::failure(&context, &finish, dialect, id),
     };
-    answer::sign(response.headers_mut(), id, &journey);
+    answer::sign(response.headers_mut(), id, &context);
     if is_exhausted {
-        answer::advise(response.headers_mut(), &journey, &finish);
+        answer::advise(response.headers_mut(), &context, &finish);
     }
     response
 }

@@ -2,12 +2,12 @@
 //!
 //! A tour, in the order a request meets it:
 //! - [`inbound`]: a client's request, read whole and understood as far as routing needs.
-//! - [`forward`]: the life of a request; [`inner`]: the same for a request of the gateway's own.
-//! - `request`: what goes upstream; `headers`: which headers cross; `timers`: how long each step
-//!   may take.
-//! - `attempt`: one attempt up to commitment, with `hold` and `classified`; `passage`: the answer
-//!   on its way after it.
-//! - `journey`: the only door from the data plane to the core.
+//! - [`forward`]: the life of a request; [`own_request`]: the same for one of the gateway's own.
+//! - `upstream_request`: what goes upstream; `headers`: which headers cross; `timers`: how long each
+//!   step may take.
+//! - `attempt`: one attempt up to commitment, with `classified`; `committed_body`: the answer on its
+//!   way after it.
+//! - `request_context`: the only door from the data plane to the core.
 //! - [`answer`]: answers of our own, and what is added to everybody's.
 //!
 //! Nothing here decides about health or routing: that is the core's.
@@ -15,12 +15,11 @@
 pub mod answer;
 mod attempt;
 mod classified;
+mod committed_body;
 pub mod forward;
 mod headers;
-mod hold;
 pub mod inbound;
-pub mod inner;
-mod journey;
-mod passage;
-mod request;
+pub mod own_request;
+mod request_context;
 mod timers;
+mod upstream_request;

@@ -2,7 +2,7 @@
 //!
 //! Whichever comes first ends the wait, and which one it was decides what the end means: a limit of
 //! the target's is a timeout; what the request's own deadline or its client's patience teaches is
-//! the core's to say (`journey/waiting.rs`).
+//! the core's to say (`request_context/waiting.rs`).
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ impl Limit {
     }
 }
 
-/// A moment to wait until, and what it means when it comes.
+/// The end of a wait, and what it means when it comes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Until {
+pub(crate) struct Deadline {
     pub(crate) at: Instant,
     pub(crate) limit: Limit,
 }
 
-impl Until {
+impl Deadline {
     fn earlier(self, other: Self) -> Self {
         if other.at < self.at { other } else { self }
     }
@@ -74,34 +74,34 @@ impl Timers {
         Millis(moment.duration_since(self.sent).as_millis() as u64)
     }
 
-    pub(crate) fn connect(&self) -> Until {
+    pub(crate) fn connect(&self) -> Deadline {
         self.target(self.began, self.timeouts.connect, "connect timed out")
     }
 
     /// For the first content of a stream.
-    pub(crate) fn first_content(&self) -> Until {
+    pub(crate) fn first_content(&self) -> Deadline {
         self.target(self.sent, self.timeouts.first_content, "no first content in time")
     }
 
     /// For the response head of an answer that does not stream.
-    pub(crate) fn answer(&self) -> Until {
+    pub(crate) fn answer(&self) -> Deadline {
         self.target(self.sent, self.timeouts.answer, "no answer in time")
     }
 
     /// For the next content or body bytes, from `last` on.
-    pub(crate) fn idle(&self, last: Instant) -> Until {
+    pub(crate) fn idle(&self, last: Instant) -> Deadline {
         self.target(last, self.timeouts.idle, "went silent")
     }
 
     /// The earliest of a limit from a moment on, the attempt's total, and the request's deadline.
-    fn target(&self, from: Instant, span: Millis, word: &'static str) -> Until {
-        let until = |from: Instant, span: Millis, limit| Until {
+    fn target(&self, from: Instant, span: Millis, word: &'static str) -> Deadline {
+        let at = |from: Instant, span: Millis, limit| Deadline {
             at: from + Duration::from_millis(span.0.min(MAX_MS)),
             limit,
         };
-        until(from, span, Limit::Target(word))
-            .earlier(until(self.began, self.timeouts.total, Limit::Target("took too long in all")))
-            .earlier(Until { at: self.deadline, limit: Limit::Deadline })
+        at(from, span, Limit::Target(word))
+            .earlier(at(self.began, self.timeouts.total, Limit::Target("took too long in all")))
+            .earlier(Deadline { at: self.deadline, limit: Limit::Deadline })
     }
 }
 

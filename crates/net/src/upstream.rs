@@ -1,18 +1,18 @@
 //! The way to a provider: connections, TLS, pools.
 
-mod arriving;
-mod body;
 mod connect;
 mod h1;
 mod h2;
 mod io;
 mod pool;
 mod race;
+mod spliced_body;
 mod tls;
+mod upstream_body;
 
-pub use arriving::Arriving;
-pub use body::Pieces;
-pub use connect::{ConnectError, Connected, Place, connect};
+pub use connect::{ConnectError, Connected, Origin, connect};
 pub use io::Io;
-pub use pool::{Lease, Pool, SendError};
+pub use pool::{Pool, PooledConnection, SendError};
+pub use spliced_body::SplicedBody;
 pub use tls::configured as tls;
+pub use upstream_body::UpstreamBody;

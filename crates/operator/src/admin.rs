@@ -1,7 +1,7 @@
 //! The admin listener: metrics, the state of everything, and the few things an operator may do.
 //!
 //! A request meets, in this order: the guard of the data plane (host, origin, framing), the table
-//! of paths (`paths.rs`), the token (`tidegate_gateway::admin_token`), a bound on its body, and then `view.rs`, which
+//! of paths (`paths.rs`), the token (`admin_token`), a bound on its body, and then `view.rs`, which
 //! only reads, or `act.rs`, which changes something.
 //!
 //! Rules kept here:
@@ -14,7 +14,7 @@
 //! Left to others: the dashboard and the event stream.
 
 use tidegate_gateway::{
-    admin_token,
+    admin_token::AdminAccess,
     guard::check as check_request,
     log::{self, Access, Refused},
     metrics,
@@ -46,7 +46,7 @@ use tidegate_config::secret::Environment;
 use tidegate_core::time::Now;
 use tokio::sync::watch;
 
-use self::paths::{Found, Place};
+use self::paths::{Endpoint, MatchedPath};
 
 /// People, scrapers and a dashboard: far fewer than this.
 const CONNECTIONS_MAX: usize = 256;
@@ -140,7 +140,7 @@ impl Admin {
         let live = gateway.live.load_full();
         let is_loopback = listen.ip().to_canonical().is_loopback();
         // A path that does not exist is a secret of its own where even reading needs the token.
-        let access = found.as_ref().map_or(admin_token::Access::Reads, |found| found.access);
+        let access = found.as_ref().map_or(AdminAccess::Reads, |found| found.access);
         if let Err(message) = live.admin_token.permit(access, is_loopback, &head.headers) {
             let refused = Refused {
                 event: "wrong_admin_token",
@@ -163,22 +163,22 @@ impl Admin {
             Ok(body) => body,
             Err((status, message)) => return refuse(status, message),
         };
-        self.place(found, &body).await
+        self.serve(found, &body).await
     }
 
-    async fn place(&self, found: Found, body: &Bytes) -> Response<ClientBody> {
+    async fn serve(&self, found: MatchedPath, body: &Bytes) -> Response<ClientBody> {
         let gateway = &self.worker.gateway;
         let live = gateway.live.load_full();
-        let answer = match found.place {
-            Place::Page => return text("text/plain; charset=utf-8", view::PAGE.to_owned()),
-            Place::Metrics => {
+        let answer = match found.endpoint {
+            Endpoint::Page => return text("text/plain; charset=utf-8", view::PAGE.to_owned()),
+            Endpoint::Metrics => {
                 let text_of = gateway.metrics.render(&live, gateway.now());
                 return text(metrics::CONTENT_TYPE, text_of);
             }
-            Place::Snapshot => view::snapshot(&live, &gateway.clock),
-            Place::Explain => view::explain(&live, &gateway.clock, body),
-            Place::Reload => act::read_again(gateway, &*self.environment),
-            Place::Backend(deed) => act::backend(self, deed, found.id.as_deref(), body).await,
+            Endpoint::Snapshot => view::snapshot(&live, &gateway.clock),
+            Endpoint::Explain => view::explain(&live, &gateway.clock, body),
+            Endpoint::Reload => act::read_again(gateway, &*self.environment),
+            Endpoint::Backend(deed) => act::backend(self, deed, found.id.as_deref(), body).await,
         };
         let (status, value) = answer;
         respond(status, "application/json", value.to_string())

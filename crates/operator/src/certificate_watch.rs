@@ -42,9 +42,9 @@ pub async fn watch(gateway: Arc<Gateway>, environment: Arc<dyn Environment + Sen
 }
 
 /// What the files of a section hold, as far as they can be read.
-type Found = Result<TlsTexts, TlsProblem>;
+type ReadTexts = Result<TlsTexts, TlsProblem>;
 
-fn look(live: &Live, environment: &dyn Environment) -> [Option<Found>; 2] {
+fn look(live: &Live, environment: &dyn Environment) -> [Option<ReadTexts>; 2] {
     let read = |section| TlsTexts::read(section, &live.folder, environment);
     sections(&live.file).map(|(_, section)| section.map(read))
 }
@@ -59,7 +59,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn take(&mut self, listener: &'static str, presented: &Certificates, found: Found) {
+    fn take(&mut self, listener: &'static str, presented: &Certificates, found: ReadTexts) {
         let state = found.as_ref().map(TlsTexts::digest).map_err(Clone::clone);
         let now = presented.get().map(|it| it.digest);
         if state.as_ref().ok() == now.as_ref() {

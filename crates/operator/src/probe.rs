@@ -40,7 +40,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use self::schedule::Schedule;
 
-pub use self::ask::{Heard, Silence, ask, status_of};
+pub use self::ask::{ProbeReply, Silence, ask, status_of};
 
 /// How late a reload may be noticed.
 const LOOK_EVERY: Millis = Millis(500);
@@ -93,7 +93,7 @@ async fn run<F>(
     now: impl Fn() -> Now,
     ask: impl Fn(Rc<Worker>, Arc<Target>) -> F,
 ) where
-    F: Future<Output = Heard> + 'static,
+    F: Future<Output = ProbeReply> + 'static,
 {
     let mut schedule = Schedule::default();
     let mut under_way = JoinSet::new();
@@ -104,7 +104,7 @@ async fn run<F>(
             let within = Duration::from_millis(target.provider.probe.timeout.0);
             let asking = ask(Rc::clone(worker), Arc::clone(&target));
             let handle = under_way.spawn_local(async move {
-                tokio::time::timeout(within, asking).await.unwrap_or(Heard::Nothing)
+                tokio::time::timeout(within, asking).await.unwrap_or(ProbeReply::Nothing)
             });
             schedule.started(&target.provider.name, handle);
         }
@@ -119,9 +119,14 @@ async fn run<F>(
 }
 
 /// A probe ended: the core learns of it, unless it is not known what it found.
-fn hear(worker: &Worker, now: Now, schedule: &mut Schedule, ended: Result<(Id, Heard), JoinError>) {
-    let (id, heard) = match ended {
-        Ok((id, heard)) => (id, Some(heard)),
+fn hear(
+    worker: &Worker,
+    now: Now,
+    schedule: &mut Schedule,
+    ended: Result<(Id, ProbeReply), JoinError>,
+) {
+    let (id, reply) = match ended {
+        Ok((id, reply)) => (id, Some(reply)),
         Err(error) => {
             if error.is_panic() {
                 tracing::error!("a probe panicked");
@@ -131,19 +136,21 @@ fn hear(worker: &Worker, now: Now, schedule: &mut Schedule, ended: Result<(Id, H
     };
     // A probe that was called off is nobody's any more.
     let Some(target) = schedule.ended(id) else { return };
-    if let Some(heard) = heard {
-        learn(worker, now, &target, heard);
+    if let Some(reply) = reply {
+        learn(worker, now, &target, reply);
     }
 }
 
 /// Hands a probe's result to the core and counts it.
-pub(crate) fn learn(worker: &Worker, now: Now, target: &Target, heard: Heard) {
+pub(crate) fn learn(worker: &Worker, now: Now, target: &Target, reply: ProbeReply) {
     let provider = &target.provider;
-    let (result, outcome) = match heard {
-        Heard::Answer(status) => (ProbeResult::Passed, ProbeOutcome::Answered(status.as_u16())),
-        Heard::Nothing => (ProbeResult::Failed, ProbeOutcome::Unanswered),
+    let (result, outcome) = match reply {
+        ProbeReply::Answer(status) => {
+            (ProbeResult::Passed, ProbeOutcome::Answered(status.as_u16()))
+        }
+        ProbeReply::Nothing => (ProbeResult::Failed, ProbeOutcome::Unanswered),
         // It never got as far as the provider.
-        Heard::OwnShortage => return,
+        ProbeReply::OwnShortage => return,
     };
     worker.gateway.metrics.probed(&provider.name, result);
     let live = worker.gateway.live.load();

@@ -35,7 +35,7 @@ use tidegate_gateway::{
     provider::{Target, any_model},
     worker::Worker,
 };
-use tidegate_llm::inner::ask_route;
+use tidegate_llm::own_request::ask_route;
 use tidegate_mcp::{
     catalogue::Catalogue,
     cause::Cause,

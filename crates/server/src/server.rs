@@ -28,7 +28,7 @@ use tidegate_gateway::{
     private::Private,
     worker::Worker,
 };
-use tidegate_llm::inner::ask_route;
+use tidegate_llm::own_request::ask_route;
 use tidegate_mcp_shell as mcp;
 use tidegate_operator::{
     control,

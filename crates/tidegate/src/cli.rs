@@ -9,11 +9,12 @@
 use std::io::{IsTerminal, stdout};
 
 use anstream::ColorChoice;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
     check, child, completions, explain, fake, fake_mcp, help, mcp, schema, serve, sim, tools,
 };
+use crate::exit::Exit;
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
@@ -74,6 +75,26 @@ pub(crate) enum Command {
     /// Stand between the gateway and a server's program
     #[command(name = "__child", hide = true)]
     Child(child::ChildArgs),
+}
+
+impl Command {
+    /// Runs the verb that was typed.
+    pub(crate) fn run(&self, printer: &Printer) -> Exit {
+        match self {
+            Self::Check(args) => check::run(args, printer),
+            Self::Serve(args) => serve::run(args, printer),
+            Self::Sim(args) => sim::run(args, printer),
+            Self::Explain(args) => explain::run(args, printer),
+            Self::Mcp(args) => mcp::run(args, printer),
+            Self::Tools(args) => tools::run(args, printer),
+            Self::Schema(args) => schema::run(args, printer),
+            Self::Completions(args) => completions::run(args, Cli::command(), printer),
+            Self::Help(args) => help::run(args, Cli::command(), printer),
+            Self::Fake(args) => fake::run(args, printer),
+            Self::FakeMcp(args) => fake_mcp::run(args, printer),
+            Self::Child(args) => child::run(args),
+        }
+    }
 }
 
 /// Flags every verb has: how much is said, and how it looks.

@@ -44,7 +44,7 @@ fn run() -> Exit {
                 exit::end_when_interrupted();
             }
             let printer = cli.look.printer();
-            printer.exit(commands::run(&cli.command, &printer))
+            printer.exit(cli.command.run(&printer))
         }
         Err(error) => answer_parser(&error),
     }

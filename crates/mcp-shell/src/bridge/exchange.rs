@@ -26,7 +26,7 @@ use tidegate_mcp::{
     cause::{Cause, Delivery},
     message::{self, Id},
 };
-use tidegate_net::upstream::{Arriving, Pieces};
+use tidegate_net::upstream::{SplicedBody, UpstreamBody};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -82,7 +82,7 @@ pub(super) struct Exchange<'a> {
 }
 
 enum Body {
-    Json(Arriving),
+    Json(UpstreamBody),
     Events(Box<EventStream>),
     Over,
 }
@@ -214,7 +214,7 @@ impl<'a> Exchange<'a> {
 }
 
 impl Post<'_> {
-    fn request(&self) -> Request<Pieces> {
+    fn request(&self) -> Request<SplicedBody> {
         let mut request = self.talk.request(Method::POST, self.message.clone(), None);
         request.headers_mut().extend(self.headers.clone());
         request

@@ -14,7 +14,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use tidegate_core::time::Millis;
 use tidegate_mcp::cause::{Cause, Delivery};
-use tidegate_net::upstream::{Arriving, Pieces, Pool};
+use tidegate_net::upstream::{Pool, SplicedBody, UpstreamBody};
 use tidegate_runtime::clock::Clock;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -86,8 +86,8 @@ impl Wire {
         &self,
         talk: &Conversation,
         worth: Worth,
-        build: impl Fn() -> Request<Pieces>,
-    ) -> Result<Response<Arriving>, Failure> {
+        build: impl Fn() -> Request<SplicedBody>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
         let mut left = PATIENCE;
         loop {
             let failure = match talk.send(Line::Calls, &build).await {

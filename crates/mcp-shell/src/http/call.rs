@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header, response};
 use tidegate_mcp::cause::Delivery;
-use tidegate_net::upstream::Arriving;
+use tidegate_net::upstream::UpstreamBody;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -101,7 +101,7 @@ pub(super) async fn run(
 }
 
 /// The answer in one piece.
-async fn json(talk: &Conversation, call: u64, mut body: Arriving) -> Result<(), Failure> {
+async fn json(talk: &Conversation, call: u64, mut body: UpstreamBody) -> Result<(), Failure> {
     let bytes = reading::whole(&mut body, talk.place.answer_max()).await?;
     talk.pool.keep(body);
     if tell_all(talk, call, bytes).await? { Ok(()) } else { Err(failure::malformed()) }
@@ -193,7 +193,7 @@ pub(crate) async fn refused(
     talk: &Conversation,
     call: u64,
     head: &response::Parts,
-    body: Arriving,
+    body: UpstreamBody,
     had_session: bool,
 ) -> Result<(), Failure> {
     let (failure, body) = refusal(talk, head, body, had_session).await;
@@ -211,7 +211,7 @@ pub(crate) async fn refused(
 pub(crate) async fn refusal(
     talk: &Conversation,
     head: &response::Parts,
-    mut body: Arriving,
+    mut body: UpstreamBody,
     had_session: bool,
 ) -> (Failure, Bytes) {
     let read = timeout(REFUSAL_WITHIN, reading::whole(&mut body, REFUSAL_MAX)).await;
@@ -227,7 +227,7 @@ pub(crate) async fn refusal(
 }
 
 /// Reads the rest of an answer that nobody is interested in, so that its connection can be kept.
-pub(crate) async fn discard(talk: &Conversation, response: Response<Arriving>) {
+pub(crate) async fn discard(talk: &Conversation, response: Response<UpstreamBody>) {
     // A stream may stay open, and a connection is not worth that.
     if kind_of(response.headers()) == Kind::Events {
         return;

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::cause::{Cause, Delivery};
-use tidegate_net::upstream::{Arriving, Lease, Pieces, Pool, SendError};
+use tidegate_net::upstream::{Pool, PooledConnection, SendError, SplicedBody, UpstreamBody};
 use tidegate_runtime::{
     clock::Clock,
     task::{self, Owned},
@@ -220,8 +220,8 @@ impl Conversation {
         method: Method,
         body: Bytes,
         after: Option<&HeaderValue>,
-    ) -> Request<Pieces> {
-        let pieces = Pieces::new([body, Bytes::new(), Bytes::new()]);
+    ) -> Request<SplicedBody> {
+        let pieces = SplicedBody::new([body, Bytes::new(), Bytes::new()]);
         let endpoint = self.endpoint.get().filter(|_| method == Method::POST);
         let mut request = self.place.request(method, pieces);
         if let Some(endpoint) = endpoint {
@@ -244,8 +244,8 @@ impl Conversation {
     pub(crate) async fn send(
         &self,
         line: Line,
-        build: impl Fn() -> Request<Pieces>,
-    ) -> Result<Response<Arriving>, Failure> {
+        build: impl Fn() -> Request<SplicedBody>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
         let key = match line {
             Line::Calls => &self.place.connections,
             Line::Listening => &self.place.listening,
@@ -266,7 +266,7 @@ impl Conversation {
         }
     }
 
-    async fn connect(&self, line: Line) -> Result<Lease, Failure> {
+    async fn connect(&self, line: Line) -> Result<PooledConnection, Failure> {
         let HttpPlace { place, connections, listening, .. } = &*self.place;
         let key = if line == Line::Calls { connections } else { listening };
         let limit = Duration::from_millis(self.connect_timeout.0);

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use tidegate_config::{file::ServerFile, secret::Environment};
 use tidegate_net::{
     passed::PASSED,
-    upstream::{Pieces, Place, tls},
+    upstream::{Origin, SplicedBody, tls},
 };
 
 use crate::transport::MESSAGE_MAX;
@@ -51,7 +51,7 @@ pub(crate) struct HttpPlace {
     pub(super) connections: Arc<str>,
     /// Names the connections of GET streams, so that those never take one away from calls.
     pub(super) listening: Arc<str>,
-    pub(super) place: Place,
+    pub(super) place: Origin,
     /// Path and query.
     target: Uri,
     headers: HeaderMap,
@@ -109,7 +109,7 @@ impl HttpPlace {
         Ok(Self {
             listening: format!("{connections} listening").into(),
             connections: connections.into(),
-            place: Place { host, port, allow_private: file.allow_private, tls },
+            place: Origin { host, port, allow_private: file.allow_private, tls },
             target,
             headers,
             answer_max: Cell::new(MESSAGE_MAX),
@@ -148,7 +148,7 @@ impl HttpPlace {
     }
 
     /// A request without the headers of a session.
-    pub(super) fn request(&self, method: Method, body: Pieces) -> Request<Pieces> {
+    pub(super) fn request(&self, method: Method, body: SplicedBody) -> Request<SplicedBody> {
         let mut request = Request::new(body);
         let accept = match method {
             Method::GET => "text/event-stream",

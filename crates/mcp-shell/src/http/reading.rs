@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tidegate_core::time::Millis;
-use tidegate_net::upstream::Arriving;
+use tidegate_net::upstream::UpstreamBody;
 use tidegate_wire::{
     frame::{Extent, Frame},
     sse::Splitter,
@@ -31,7 +31,7 @@ const MESSAGE: &[u8] = b"message";
 const EVENT_ID_MAX: usize = 4 * 1024;
 
 /// Reads a body to its end, unless it is longer than `max`.
-pub(crate) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Failure> {
+pub(crate) async fn whole(body: &mut UpstreamBody, max: usize) -> Result<Bytes, Failure> {
     if body.exact_len().is_some_and(|len| len > max as u64) {
         return Err(failure::too_large());
     }
@@ -59,7 +59,7 @@ pub(crate) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Fail
 /// A stream of events as the messages in it.
 #[derive(Debug)]
 pub(crate) struct EventStream {
-    body: Arriving,
+    body: UpstreamBody,
     splitter: Splitter,
     /// The largest message.
     max: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Resume {
 impl EventStream {
     /// The stream in a body, with messages of at most `max` bytes; `resume` is what earlier parts
     /// of it said.
-    pub(crate) fn new(body: Arriving, resume: Resume, max: usize) -> Self {
+    pub(crate) fn new(body: UpstreamBody, resume: Resume, max: usize) -> Self {
         let splitter = Splitter::new(max.saturating_add(EVENT_FRAME));
         Self { body, splitter, max, resume, events: 0 }
     }
@@ -122,7 +122,7 @@ impl EventStream {
     }
 
     /// The rest of the body, of a stream that has said what it was asked for.
-    pub(crate) fn into_body(self) -> Arriving {
+    pub(crate) fn into_body(self) -> UpstreamBody {
         self.body
     }
 }

@@ -45,7 +45,7 @@ fn settings(command: &[&str]) -> StdioSettings {
     // Two threads, or the harness would print the test's name in front of the first line.
     const ROLE: [&str; 6] = [
         "--exact",
-        "mcp::stdio::tests::plays_the_warden",
+        "stdio::tests::plays_the_warden",
         "--nocapture",
         "--quiet",
         "--test-threads=2",

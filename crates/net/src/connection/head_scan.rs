@@ -28,7 +28,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 /// Where in the conversation the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Before the first line of a head.
     Between,
     Head,
@@ -51,7 +51,7 @@ pub(super) enum Verdict {
 /// One connection's bytes, as far as they have come.
 #[derive(Debug)]
 pub(super) struct HeadScan {
-    place: Place,
+    position: Position,
     /// The start of a line whose end has not come.
     line: Vec<u8>,
     /// The last byte of that line.
@@ -62,45 +62,46 @@ pub(super) struct HeadScan {
 
 impl HeadScan {
     pub(super) fn new() -> Self {
-        let (place, line) = (Place::Between, Vec::new());
-        Self { place, line, last: 0, length: None, is_chunked: false }
+        let (position, line) = (Position::Between, Vec::new());
+        Self { position, line, last: 0, length: None, is_chunked: false }
     }
 
     /// Whether a head has begun and not ended.
     pub(super) fn is_in_head(&self) -> bool {
-        self.place == Place::Head
+        self.position == Position::Head
     }
 
     /// Whether a head has come whose body has not ended.
     pub(super) fn is_in_body(&self) -> bool {
-        matches!(self.place, Place::Body(_) | Place::Chunks(_))
+        matches!(self.position, Position::Body(_) | Position::Chunks(_))
     }
 
     /// Whether no part of a request is under way.
     pub(super) fn is_between(&self) -> bool {
-        self.place == Place::Between
+        self.position == Position::Between
     }
 
     /// Takes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Verdict {
         let mut at = 0;
         while at < bytes.len() {
-            match &mut self.place {
-                Place::Chunks(chunks) => match chunks.feed(&bytes[at..]) {
+            match &mut self.position {
+                Position::Chunks(chunks) => match chunks.feed(&bytes[at..]) {
                     Ok(None) => return Verdict::Sound,
                     Ok(Some(taken)) => {
                         at += taken;
-                        self.place = Place::Between;
+                        self.position = Position::Between;
                     }
                     Err(Malformed) => return Verdict::BadChunks,
                 },
-                Place::Body(left) => {
+                Position::Body(left) => {
                     let skipped = (*left).min((bytes.len() - at) as u64);
                     at += skipped as usize;
                     let left = *left - skipped;
-                    self.place = if left == 0 { Place::Between } else { Place::Body(left) };
+                    self.position =
+                        if left == 0 { Position::Between } else { Position::Body(left) };
                 }
-                Place::Between | Place::Head => {
+                Position::Between | Position::Head => {
                     let rest = &bytes[at..];
                     let Some(end) = memchr(b'\n', rest) else {
                         self.keep(rest);
@@ -118,7 +119,7 @@ impl HeadScan {
 
     /// A part of a line whose end has not come.
     fn keep(&mut self, part: &[u8]) {
-        self.place = Place::Head;
+        self.position = Position::Head;
         self.last = part.last().copied().unwrap_or(self.last);
         let room = LINE_KEPT.saturating_sub(self.line.len());
         self.line.extend_from_slice(&part[..part.len().min(room)]);
@@ -140,12 +141,12 @@ impl HeadScan {
     fn judge(&mut self, line: &[u8]) -> bool {
         if line.is_empty() {
             // Empty lines before a request are to be ignored (RFC 9112, 2.2).
-            if self.place == Place::Head {
+            if self.position == Position::Head {
                 self.end_head();
             }
             return true;
         }
-        self.place = Place::Head;
+        self.position = Position::Head;
         // No header is written like this, so which line of the head it is does not matter.
         if line == PREFACE {
             return false;
@@ -164,10 +165,10 @@ impl HeadScan {
 
     fn end_head(&mut self) {
         let length = self.length.take().filter(|length| *length > 0);
-        self.place = match length {
-            _ if std::mem::take(&mut self.is_chunked) => Place::Chunks(ChunkScan::new()),
-            Some(length) => Place::Body(length),
-            None => Place::Between,
+        self.position = match length {
+            _ if std::mem::take(&mut self.is_chunked) => Position::Chunks(ChunkScan::new()),
+            Some(length) => Position::Body(length),
+            None => Position::Between,
         };
     }
 }
@@ -182,7 +183,7 @@ fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    /// Whether the bytes are sound, whole and cut in two at every place.
+    /// Whether the bytes are sound, whole and cut in two at every position.
     fn is_sound(text: &str) -> bool {
         let bytes = text.as_bytes();
         let is_sound = HeadScan::new().feed(bytes) == Verdict::Sound;

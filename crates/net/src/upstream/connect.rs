@@ -19,7 +19,7 @@ use super::{Io, race::race};
 
 /// Where a provider is, as the config says.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Origin {
     pub host: String,
     pub port: u16,
     pub allow_private: bool,
@@ -58,7 +58,7 @@ pub struct Connected {
     pub is_h2: bool,
 }
 
-pub async fn connect(place: &Place) -> Result<Connected, ConnectError> {
+pub async fn connect(place: &Origin) -> Result<Connected, ConnectError> {
     let tcp = connect_tcp(place).await?;
     // Small writes must not wait for acknowledgements; failing to say so is no reason to give up.
     drop(tcp.set_nodelay(true));
@@ -74,7 +74,7 @@ pub async fn connect(place: &Place) -> Result<Connected, ConnectError> {
     Ok(Connected { io: Io::Tls(Box::new(stream)), is_h2 })
 }
 
-async fn connect_tcp(place: &Place) -> Result<TcpStream, ConnectError> {
+async fn connect_tcp(place: &Origin) -> Result<TcpStream, ConnectError> {
     let literal: Option<IpAddr> = place.host.trim_matches(['[', ']']).parse().ok();
     if let Some(address) = literal {
         return race(vec![SocketAddr::new(address, place.port)]).await;
@@ -177,14 +177,14 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback binds");
         let port = listener.local_addr().expect("it is bound").port();
         drop(listener);
-        let place = Place { host: "127.0.0.1".into(), port, allow_private: false, tls: None };
+        let place = Origin { host: "127.0.0.1".into(), port, allow_private: false, tls: None };
         assert_eq!(connect(&place).await.err(), Some(ConnectError::Refused));
     }
 
     #[tokio::test]
     async fn s14_a_name_that_resolves_to_loopback_is_refused_unless_it_is_localhost() {
         let place =
-            |host: &str| Place { host: host.into(), port: 1, allow_private: false, tls: None };
+            |host: &str| Origin { host: host.into(), port: 1, allow_private: false, tls: None };
         assert_eq!(connect(&place("localhost")).await.err(), Some(ConnectError::Refused));
         // Resolvers answer names under `localhost` with loopback (RFC 6761) or not at all.
         let error = connect(&place("evil.localhost")).await.err();

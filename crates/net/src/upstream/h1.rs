@@ -20,14 +20,14 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 
-use super::{Io, Pieces, SendError};
+use super::{Io, SendError, SplicedBody};
 
 /// A connection and the way to give it requests.
 #[derive(Debug)]
 pub struct H1 {
-    sender: SendRequest<Pieces>,
+    sender: SendRequest<SplicedBody>,
     /// `None` once it is closed.
-    connection: Option<Connection<TokioIo<Io>, Pieces>>,
+    connection: Option<Connection<TokioIo<Io>, SplicedBody>>,
 }
 
 impl H1 {
@@ -46,7 +46,7 @@ impl H1 {
     /// Sends a request and waits for the response head.
     pub async fn send(
         &mut self,
-        request: Request<Pieces>,
+        request: Request<SplicedBody>,
     ) -> Result<Response<Incoming>, SendError> {
         let mut answer = pin!(self.sender.try_send_request(request));
         let answered = poll_fn(|cx| {

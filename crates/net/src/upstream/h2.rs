@@ -13,7 +13,7 @@ use http::{Request, Response, header};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 
-use super::{Pieces, SendError};
+use super::{SendError, SplicedBody};
 
 /// Servers are asked by RFC 9113 (5.1.2) to allow no fewer.
 const STREAMS_MAX: usize = 100;
@@ -27,7 +27,7 @@ pub(super) struct H2s(Vec<H2>);
 /// A connection, and a place on it for one request.
 #[derive(Debug)]
 pub struct H2 {
-    sender: SendRequest<Pieces>,
+    sender: SendRequest<SplicedBody>,
     /// One for the list, and one for each request under way.
     seats: Rc<()>,
 }
@@ -42,7 +42,7 @@ impl H2s {
     }
 
     /// Shares a new connection, and gives the first place on it.
-    pub(super) fn share(&mut self, sender: SendRequest<Pieces>) -> H2 {
+    pub(super) fn share(&mut self, sender: SendRequest<SplicedBody>) -> H2 {
         let fresh = H2 { sender, seats: Rc::new(()) };
         let seat = fresh.seat();
         self.0.retain(|it| !it.sender.is_closed());
@@ -74,7 +74,7 @@ impl H2 {
     /// Sends a request and waits for the response head.
     pub(super) async fn send(
         &mut self,
-        request: Request<Pieces>,
+        request: Request<SplicedBody>,
     ) -> Result<Response<Incoming>, SendError> {
         if self.sender.ready().await.is_err() {
             return Err(SendError::NotSent);
@@ -84,7 +84,7 @@ impl H2 {
 }
 
 /// HTTP/2 has no `host` header: scheme and authority are part of the address.
-fn absolute(mut request: Request<Pieces>) -> Request<Pieces> {
+fn absolute(mut request: Request<SplicedBody>) -> Request<SplicedBody> {
     let host = request.headers_mut().remove(header::HOST);
     let authority = host.as_ref().and_then(|host| host.to_str().ok());
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());

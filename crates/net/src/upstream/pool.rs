@@ -23,7 +23,7 @@ use tidegate_runtime::task;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Arriving, ConnectError, Connected, Pieces, Place, connect,
+    ConnectError, Connected, Origin, SplicedBody, UpstreamBody, connect,
     h1::H1,
     h2::{H2, H2s},
 };
@@ -65,7 +65,7 @@ pub enum Sender {
 
 /// A connection checked out for one attempt.
 #[derive(Debug)]
-pub struct Lease {
+pub struct PooledConnection {
     pub sender: Sender,
     /// It has carried requests before, so the other side may have closed it by now.
     pub is_reused: bool,
@@ -83,18 +83,18 @@ pub enum SendError {
 
 impl Pool {
     /// A kept connection, if there is a usable one.
-    pub fn kept(&self, provider: &Arc<str>) -> Option<Lease> {
+    pub fn kept(&self, provider: &Arc<str>) -> Option<PooledConnection> {
         let h2 = self.h2.borrow().get(provider).and_then(H2s::kept);
         let sender = h2.map(Sender::H2).or_else(|| self.kept_h1(provider).map(Sender::H1))?;
-        Some(Lease { sender, is_reused: true, provider: Arc::clone(provider) })
+        Some(PooledConnection { sender, is_reused: true, provider: Arc::clone(provider) })
     }
 
     /// A new connection.
     pub async fn fresh(
         self: &Rc<Self>,
         provider: &Arc<str>,
-        place: &Place,
-    ) -> Result<Lease, ConnectError> {
+        place: &Origin,
+    ) -> Result<PooledConnection, ConnectError> {
         let Connected { io, is_h2 } = connect(place).await?;
         self.handshake(provider, io, is_h2).await
     }
@@ -105,7 +105,7 @@ impl Pool {
         provider: &Arc<str>,
         io: super::Io,
         is_h2: bool,
-    ) -> Result<Lease, ConnectError> {
+    ) -> Result<PooledConnection, ConnectError> {
         let sender = if is_h2 {
             let (sender, connection) = http2::Builder::new(task::LocalExecutor)
                 .timer(TokioTimer::new())
@@ -120,12 +120,12 @@ impl Pool {
         } else {
             Sender::H1(Box::new(H1::open(io).await.map_err(|_| ConnectError::Failed)?))
         };
-        Ok(Lease { sender, is_reused: false, provider: Arc::clone(provider) })
+        Ok(PooledConnection { sender, is_reused: false, provider: Arc::clone(provider) })
     }
 
     /// Keeps the connection of an answer that is complete for its client, as soon as the end of its
     /// body has been read; one that goes on talking is closed.
-    pub fn keep(self: &Rc<Self>, mut answer: Arriving) {
+    pub fn keep(self: &Rc<Self>, mut answer: UpstreamBody) {
         if answer.has_ended() {
             return self.put_back(answer.into_lease());
         }
@@ -143,10 +143,10 @@ impl Pool {
         });
     }
 
-    fn put_back(&self, lease: Lease) {
-        let Sender::H1(h1) = lease.sender else { return };
+    fn put_back(&self, connection: PooledConnection) {
+        let Sender::H1(h1) = connection.sender else { return };
         let mut idle = self.idle.borrow_mut();
-        let kept = idle.entry(lease.provider).or_default();
+        let kept = idle.entry(connection.provider).or_default();
         if kept.len() >= IDLE_MAX {
             kept.remove(0);
         }
@@ -183,19 +183,22 @@ impl Pool {
     }
 }
 
-impl Lease {
+impl PooledConnection {
     /// Sends a request and waits for the response head.
-    pub async fn send(mut self, request: Request<Pieces>) -> Result<Response<Arriving>, SendError> {
+    pub async fn send(
+        mut self,
+        request: Request<SplicedBody>,
+    ) -> Result<Response<UpstreamBody>, SendError> {
         let response = match &mut self.sender {
             Sender::H1(h1) => h1.send(request).await?,
             Sender::H2(h2) => h2.send(request).await?,
         };
-        Ok(response.map(|body| Arriving::new(body, self)))
+        Ok(response.map(|body| UpstreamBody::new(body, self)))
     }
 }
 
-impl From<TrySendError<Request<Pieces>>> for SendError {
-    fn from(mut error: TrySendError<Request<Pieces>>) -> Self {
+impl From<TrySendError<Request<SplicedBody>>> for SendError {
+    fn from(mut error: TrySendError<Request<SplicedBody>>) -> Self {
         match error.take_message() {
             Some(_) => Self::NotSent,
             None => Self::Broken(error.into_error()),

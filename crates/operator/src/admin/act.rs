@@ -31,7 +31,7 @@ use tidegate_gateway::{
 
 use super::{Admin, Answer, error, paths::Deed, view::question};
 use crate::{
-    probe::{self, Heard},
+    probe::{self, ProbeReply},
     reload::{self, ReloadCause},
 };
 
@@ -153,11 +153,11 @@ fn target<'a>(live: &'a Live, id: &str) -> Option<&'a Arc<Target>> {
 async fn probe(worker: &Rc<Worker>, target: &Arc<Target>) -> Option<&'static str> {
     let within = Duration::from_millis(target.provider.probe.timeout.0);
     let asking = probe::ask(Rc::clone(worker), Arc::clone(target));
-    let heard = tokio::time::timeout(within, asking).await.unwrap_or(Heard::Nothing);
-    probe::learn(worker, worker.gateway.now(), target, heard);
-    match heard {
-        Heard::Answer(_) => Some("passed"),
-        Heard::Nothing => Some("failed"),
-        Heard::OwnShortage => None,
+    let reply = tokio::time::timeout(within, asking).await.unwrap_or(ProbeReply::Nothing);
+    probe::learn(worker, worker.gateway.now(), target, reply);
+    match reply {
+        ProbeReply::Answer(_) => Some("passed"),
+        ProbeReply::Nothing => Some("failed"),
+        ProbeReply::OwnShortage => None,
     }
 }

@@ -3,12 +3,12 @@
 //! Tests walk the same table, so a new path cannot be left without its rule (S35).
 
 use http::{Method, StatusCode, Uri};
-use tidegate_gateway::admin_token::Access;
+use tidegate_gateway::admin_token::AdminAccess;
 use tidegate_net::{percent::decoded, read_body::Refusal};
 
 /// What is behind a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Endpoint {
     Page,
     Metrics,
     Snapshot,
@@ -43,46 +43,76 @@ pub(super) struct Row {
     pub(super) method: Method,
     /// `{id}` stands for a backend's name, percent-encoded.
     pub(super) pattern: &'static str,
-    pub(super) access: Access,
-    place: Place,
+    pub(super) access: AdminAccess,
+    endpoint: Endpoint,
 }
 
-const fn row(method: Method, pattern: &'static str, access: Access, place: Place) -> Row {
-    Row { method, pattern, access, place }
+const fn row(
+    method: Method,
+    pattern: &'static str,
+    access: AdminAccess,
+    endpoint: Endpoint,
+) -> Row {
+    Row { method, pattern, access, endpoint }
 }
 
 /// All of them.
 pub(super) static TABLE: [Row; 9] = [
-    row(Method::GET, "/", Access::Reads, Place::Page),
-    row(Method::GET, "/metrics", Access::Reads, Place::Metrics),
-    row(Method::GET, "/api/snapshot", Access::Reads, Place::Snapshot),
+    row(Method::GET, "/", AdminAccess::Reads, Endpoint::Page),
+    row(Method::GET, "/metrics", AdminAccess::Reads, Endpoint::Metrics),
+    row(Method::GET, "/api/snapshot", AdminAccess::Reads, Endpoint::Snapshot),
     // It changes nothing; the question is only too long for an address.
-    row(Method::POST, "/api/explain", Access::Reads, Place::Explain),
-    row(Method::POST, "/api/reload", Access::Changes, Place::Reload),
-    row(Method::POST, "/api/backends/{id}/drain", Access::Changes, Place::Backend(Deed::Drain)),
-    row(Method::POST, "/api/backends/{id}/hold", Access::Changes, Place::Backend(Deed::Hold)),
-    row(Method::POST, "/api/backends/{id}/probe", Access::Changes, Place::Backend(Deed::Probe)),
-    row(Method::POST, "/api/backends/{id}/reset", Access::Changes, Place::Backend(Deed::Reset)),
+    row(Method::POST, "/api/explain", AdminAccess::Reads, Endpoint::Explain),
+    row(Method::POST, "/api/reload", AdminAccess::Changes, Endpoint::Reload),
+    row(
+        Method::POST,
+        "/api/backends/{id}/drain",
+        AdminAccess::Changes,
+        Endpoint::Backend(Deed::Drain),
+    ),
+    row(
+        Method::POST,
+        "/api/backends/{id}/hold",
+        AdminAccess::Changes,
+        Endpoint::Backend(Deed::Hold),
+    ),
+    row(
+        Method::POST,
+        "/api/backends/{id}/probe",
+        AdminAccess::Changes,
+        Endpoint::Backend(Deed::Probe),
+    ),
+    row(
+        Method::POST,
+        "/api/backends/{id}/reset",
+        AdminAccess::Changes,
+        Endpoint::Backend(Deed::Reset),
+    ),
 ];
 
 /// A path that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) place: Place,
-    pub(super) access: Access,
+pub(super) struct MatchedPath {
+    pub(super) endpoint: Endpoint,
+    pub(super) access: AdminAccess,
     pattern: &'static str,
     /// The backend's name, decoded.
     pub(super) id: Option<String>,
 }
 
 /// What is at a path.
-pub(super) fn find(method: &Method, path: &str) -> Result<Found, Refusal> {
+pub(super) fn find(method: &Method, path: &str) -> Result<MatchedPath, Refusal> {
     let mut is_known = false;
     for row in &TABLE {
         let Some(id) = matched(row.pattern, path) else { continue };
         is_known = true;
         if row.method == *method {
-            return Ok(Found { place: row.place, access: row.access, pattern: row.pattern, id });
+            return Ok(MatchedPath {
+                endpoint: row.endpoint,
+                access: row.access,
+                pattern: row.pattern,
+                id,
+            });
         }
     }
     if is_known {
@@ -101,7 +131,7 @@ fn matched(pattern: &str, path: &str) -> Option<Option<String>> {
 }
 
 /// The address with a plain word for the id, which may hold escapes that no other path has.
-pub(super) fn without_id(uri: &Uri, found: Option<&Found>) -> Uri {
+pub(super) fn without_id(uri: &Uri, found: Option<&MatchedPath>) -> Uri {
     let Some(found) = found.filter(|found| found.id.is_some()) else { return uri.clone() };
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let path = format!("{}{query}", found.pattern.replace("{id}", "id"));
@@ -119,7 +149,7 @@ mod tests {
         for path in ["/api/backends/one%2Fsmall%3A7b/drain", "/api/backends/one/small:7b/drain"] {
             let found = find(&Method::POST, path).expect("a path");
             assert_eq!(found.id.as_deref(), Some("one/small:7b"));
-            assert_eq!(found.place, Place::Backend(Deed::Drain));
+            assert_eq!(found.endpoint, Endpoint::Backend(Deed::Drain));
             let uri: Uri = format!("{path}?a=b").parse().expect("a uri");
             assert_eq!(without_id(&uri, Some(&found)), "/api/backends/id/drain?a=b");
         }

@@ -10,7 +10,7 @@ use tidegate_core::{
     time::Now,
     transition::Notes,
 };
-use tidegate_gateway::admin_token::Access;
+use tidegate_gateway::admin_token::AdminAccess;
 use tidegate_gateway::test_bed::{self, ADMIN_CANARY, TWO_PROVIDERS, Variables};
 use tidegate_net::connection::Activity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -79,7 +79,7 @@ async fn ask(admin: &Rc<Admin>, line: &str, token: Option<&str>, body: &str) -> 
 }
 
 /// The request line of every path in the table.
-fn lines(access: Option<Access>) -> Vec<String> {
+fn lines(access: Option<AdminAccess>) -> Vec<String> {
     let rows = TABLE.iter().filter(|row| access.is_none_or(|access| row.access == access));
     rows.map(|row| format!("{} {}", row.method, row.pattern.replace("{id}", "one%2Fsmall")))
         .collect()
@@ -92,7 +92,7 @@ async fn s35_every_path_that_changes_something_needs_the_token_also_on_loopback(
     let without_token = admin(&tokenless, "127.0.0.1:8701");
     let unset = TWO_PROVIDERS.replace("env:ADMIN}", "env:UNSET}");
     let unresolved = admin(&unset, "127.0.0.1:8701");
-    let changing = lines(Some(Access::Changes));
+    let changing = lines(Some(AdminAccess::Changes));
     assert_eq!(changing.len(), 5);
     for line in &changing {
         for (admin, token) in [
@@ -117,7 +117,7 @@ async fn s35_every_path_that_changes_something_needs_the_token_also_on_loopback(
 #[tokio::test]
 async fn s59_reading_is_open_on_loopback_and_needs_the_token_elsewhere() {
     let inside = admin(TWO_PROVIDERS, "127.0.0.1:8701");
-    for line in lines(Some(Access::Reads)) {
+    for line in lines(Some(AdminAccess::Reads)) {
         assert_eq!(ask(&inside, &line, None, "").await.status, 200, "{line}");
     }
     let outside = admin(TWO_PROVIDERS, OUTSIDE);

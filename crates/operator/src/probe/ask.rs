@@ -13,11 +13,11 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use tidegate_config::file::Api;
 use tidegate_gateway::{provider::Target, worker::Worker};
-use tidegate_net::upstream::{ConnectError, Pieces};
+use tidegate_net::upstream::{ConnectError, SplicedBody};
 
 /// What a probe found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ProbeReply {
     /// An HTTP answer with this status.
     Answer(StatusCode),
     /// No answer: no connection, a broken one, or silence.
@@ -38,11 +38,11 @@ pub enum Silence {
 }
 
 /// Asks a provider; whoever calls limits the time.
-pub async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
+pub async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> ProbeReply {
     match status_of(&worker, &target).await {
-        Ok(status) => Heard::Answer(status),
-        Err(Silence::Connect(ConnectError::Shortage)) => Heard::OwnShortage,
-        Err(_) => Heard::Nothing,
+        Ok(status) => ProbeReply::Answer(status),
+        Err(Silence::Connect(ConnectError::Shortage)) => ProbeReply::OwnShortage,
+        Err(_) => ProbeReply::Nothing,
     }
 }
 
@@ -50,15 +50,15 @@ pub async fn ask(worker: Rc<Worker>, target: Arc<Target>) -> Heard {
 pub async fn status_of(worker: &Worker, target: &Target) -> Result<StatusCode, Silence> {
     let provider = &target.provider;
     let request = request(target).ok_or(Silence::Path)?;
-    let connected = match &provider.place {
-        Some(place) => worker.pool.fresh(&provider.connections, place).await,
+    let connected = match &provider.origin {
+        Some(origin) => worker.pool.fresh(&provider.connections, origin).await,
         None => {
             let io = worker.gateway.dial_fake(&provider.name);
             worker.pool.handshake(&provider.connections, io, false).await
         }
     };
     let answered = match connected {
-        Ok(lease) => match lease.send(request).await {
+        Ok(connection) => match connection.send(request).await {
             Ok(response) => Ok(response.status()),
             Err(_) => Err(Silence::Broken),
         },
@@ -69,10 +69,10 @@ pub async fn status_of(worker: &Worker, target: &Target) -> Result<StatusCode, S
     answered
 }
 
-fn request(target: &Target) -> Option<Request<Pieces>> {
+fn request(target: &Target) -> Option<Request<SplicedBody>> {
     let provider = &target.provider;
     let request = Request::builder().method(Method::GET).uri(provider.probe_path());
-    let mut request = request.body(Pieces::default()).ok()?;
+    let mut request = request.body(SplicedBody::default()).ok()?;
     let headers = request.headers_mut();
     headers.insert(header::USER_AGENT, HeaderValue::from_static("tidegate-probe"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));

@@ -118,7 +118,7 @@ impl Identity {
         Self {
             settings: provider.probe,
             authority: provider.authority.clone(),
-            is_tls: provider.place.as_ref().is_some_and(|place| place.tls.is_some()),
+            is_tls: provider.origin.as_ref().is_some_and(|origin| origin.tls.is_some()),
             path: provider.probe_path(),
         }
     }

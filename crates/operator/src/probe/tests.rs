@@ -25,7 +25,7 @@ routes: {r: {tiers: [[hangs/m, panics/m, works/m]]}}
 type Asked = Rc<RefCell<Vec<(String, u64)>>>;
 
 /// Runs the loop over `seconds` of paused time; who was asked at which second.
-async fn asked_over<F: Future<Output = Heard> + 'static>(
+async fn asked_over<F: Future<Output = ProbeReply> + 'static>(
     worker: &Rc<Worker>,
     seconds: u64,
     ask: impl Fn(&str) -> F,
@@ -65,7 +65,7 @@ async fn one_that_hangs_or_panics_delays_nothing_and_ends_nothing() {
             match name.as_str() {
                 "hangs" => pending().await,
                 "panics" => panic!("a probe's own fault"),
-                _ => Heard::Answer(StatusCode::OK),
+                _ => ProbeReply::Answer(StatusCode::OK),
             }
         }
     });
@@ -88,7 +88,9 @@ async fn one_that_hangs_or_panics_delays_nothing_and_ends_nothing() {
 async fn phases_differ_so_that_providers_are_not_asked_in_step() {
     let worker = worker(THREE);
     let asked = LocalSet::new()
-        .run_until(asked_over(&worker, 60, |_| std::future::ready(Heard::Answer(StatusCode::OK))))
+        .run_until(asked_over(&worker, 60, |_| {
+            std::future::ready(ProbeReply::Answer(StatusCode::OK))
+        }))
         .await;
     let all = asked.borrow();
     let later: std::collections::BTreeSet<u64> =
@@ -113,7 +115,8 @@ async fn traffic_within_the_interval_replaces_the_probe() {
             plan.report(now, permit, &Outcome::answered(200), &mut notes);
         }
     };
-    let probes = asked_over(&worker, 100, |_| std::future::ready(Heard::Answer(StatusCode::OK)));
+    let probes =
+        asked_over(&worker, 100, |_| std::future::ready(ProbeReply::Answer(StatusCode::OK)));
     let both = async { tokio::join!(probes, traffic).0 };
     let asked = LocalSet::new().run_until(both).await;
     assert_eq!(times(&asked, "busy"), [0], "the first is at start, whatever the traffic");
@@ -137,7 +140,7 @@ async fn a_reload_is_followed_and_what_is_gone_is_called_off() {
         let guard = (name == "hangs").then(|| Dropped(Rc::clone(&dropped)));
         async move {
             let _guard = guard;
-            if _guard.is_some() { pending().await } else { Heard::Answer(StatusCode::OK) }
+            if _guard.is_some() { pending().await } else { ProbeReply::Answer(StatusCode::OK) }
         }
     };
     let next = "
@@ -182,8 +185,8 @@ async fn starting_and_stopping_twice_are_harmless() {
     LocalSet::new().run_until(story).await;
 }
 
-/// Asks a provider behind a real socket; what it heard, and what the provider was sent.
-async fn ask_socket(answer: &'static str) -> (Heard, String) {
+/// Asks a provider behind a real socket; what it reply, and what the provider was sent.
+async fn ask_socket(answer: &'static str) -> (ProbeReply, String) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback binds");
     let address = listener.local_addr().expect("it is bound");
     let yaml = format!(
@@ -204,8 +207,8 @@ async fn ask_socket(answer: &'static str) -> (Heard, String) {
 
 #[tokio::test]
 async fn any_http_answer_means_reachable_and_the_key_goes_along() {
-    let (heard, sent) = ask_socket("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n").await;
-    assert_eq!(heard, Heard::Answer(StatusCode::INTERNAL_SERVER_ERROR));
+    let (reply, sent) = ask_socket("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n").await;
+    assert_eq!(reply, ProbeReply::Answer(StatusCode::INTERNAL_SERVER_ERROR));
     assert!(sent.starts_with("GET /v1/models HTTP/1.1\r\n"), "{sent}");
     let key = format!("authorization: Bearer {}", test_bed::PROVIDER_CANARY);
     assert!(sent.contains(&key), "{sent}");
@@ -213,8 +216,8 @@ async fn any_http_answer_means_reachable_and_the_key_goes_along() {
 
 #[tokio::test]
 async fn what_is_not_http_is_no_answer() {
-    assert_eq!(ask_socket("SSH-2.0-nope\r\n").await.0, Heard::Nothing);
-    assert_eq!(ask_socket("").await.0, Heard::Nothing);
+    assert_eq!(ask_socket("SSH-2.0-nope\r\n").await.0, ProbeReply::Nothing);
+    assert_eq!(ask_socket("").await.0, ProbeReply::Nothing);
 }
 
 #[tokio::test]
@@ -224,8 +227,8 @@ async fn three_refused_connections_open_the_endpoint_and_the_line_says_no_addres
     let target = Arc::clone(worker.gateway.live.load().target("one/small").expect("a target"));
     let story = async {
         for second in 0..3 {
-            let heard = ask(Rc::clone(&worker), Arc::clone(&target)).await;
-            learn(&worker, Now(second * 1000), &target, heard);
+            let reply = ask(Rc::clone(&worker), Arc::clone(&target)).await;
+            learn(&worker, Now(second * 1000), &target, reply);
         }
     };
     LocalSet::new().run_until(story).await;
@@ -249,11 +252,11 @@ async fn a_healing_probe_that_gets_a_503_leaves_the_breaker_of_its_targets_open(
     let target = Arc::clone(live.target("p/m").expect("a target"));
     let state = |word| format!("tidegate_backend_state{{backend=\"p/m\",state=\"{word}\"}} 1");
     for _ in 0..5 {
-        learn(&worker, Now(1), &target, Heard::Answer(StatusCode::SERVICE_UNAVAILABLE));
+        learn(&worker, Now(1), &target, ProbeReply::Answer(StatusCode::SERVICE_UNAVAILABLE));
     }
     assert!(counted(&worker, &state("open")));
     for _ in 0..3 {
-        learn(&worker, Now(2), &target, Heard::Answer(StatusCode::OK));
+        learn(&worker, Now(2), &target, ProbeReply::Answer(StatusCode::OK));
     }
     assert!(counted(&worker, &state("closed")));
 }

@@ -1,9 +1,8 @@
 //! `tidegate completions SHELL`: prints the completion script of a shell.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -20,10 +19,10 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
-pub(crate) fn run(args: &CompletionsArgs, printer: &Printer) -> Exit {
+/// Prints the script, for the words of this command line.
+pub(crate) fn run(args: &CompletionsArgs, mut words: clap::Command, printer: &Printer) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tidegate", &mut script);
+    clap_complete::generate(args.shell, &mut words, "tidegate", &mut script);
     printer.result(&String::from_utf8_lossy(&script));
     Exit::Done
 }

@@ -4,9 +4,8 @@
 //! terminal's width. The page of exit codes is made from the codes themselves. The name of a verb
 //! is a topic too: it prints that verb's long help.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::wrap;
@@ -27,38 +26,36 @@ pub(crate) struct HelpArgs {
     topic: Option<String>,
 }
 
-/// Prints the page.
-pub(crate) fn run(args: &HelpArgs, printer: &Printer) -> Exit {
+/// Prints the page; `verbs` is the command line that it is about.
+pub(crate) fn run(args: &HelpArgs, mut verbs: clap::Command, printer: &Printer) -> Exit {
     let Some(topic) = args.topic.as_deref() else {
-        printer.result(&Cli::command().render_long_help().to_string());
+        printer.result(&verbs.render_long_help().to_string());
         return Exit::Done;
     };
-    if let Some(page) = page(topic, printer.width()) {
+    if let Some(page) = page(topic, &mut verbs, printer.width()) {
         printer.result(&page);
         return Exit::Done;
     }
     printer.error(&format!("no help about `{topic}`"));
-    printer.hint(&format!("`tidegate help TOPIC` knows {}", topics().join(", ")));
+    printer.hint(&format!("`tidegate help TOPIC` knows {}", topics(&verbs).join(", ")));
     Exit::Usage
 }
 
 /// The page about `topic`, filled to `width` columns.
-fn page(topic: &str, width: usize) -> Option<String> {
+fn page(topic: &str, verbs: &mut clap::Command, width: usize) -> Option<String> {
     if topic == EXIT_CODES {
         return Some(exit_codes(width));
     }
     if let Some((_, text)) = PAGES.iter().find(|(name, _)| *name == topic) {
         return Some(wrap::wrap(text, width));
     }
-    let mut verbs = Cli::command();
     verbs.build();
     verbs.find_subcommand_mut(topic).map(|verb| verb.render_long_help().to_string())
 }
 
 /// Everything `help` has a page about: ideas first, then verbs, without those for tests.
-fn topics() -> Vec<String> {
+fn topics(verbs: &clap::Command) -> Vec<String> {
     let pages = PAGES.iter().map(|(name, _)| (*name).to_owned());
-    let verbs = Cli::command();
     let shown = verbs.get_subcommands().filter(|verb| !verb.is_hide_set());
     let verbs = shown.map(|verb| verb.get_name().to_owned());
     pages.chain([EXIT_CODES.to_owned()]).chain(verbs).collect()
@@ -80,21 +77,29 @@ fn exit_codes(width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{exit_codes, page, topics};
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn page_of(topic: &str, width: usize) -> Option<String> {
+        page(topic, &mut Cli::command(), width)
+    }
 
     #[test]
     fn every_topic_has_a_page() {
-        for topic in topics() {
-            assert!(page(&topic, 80).is_some_and(|text| text.lines().count() > 2), "{topic}");
+        let topics = topics(&Cli::command());
+        for topic in &topics {
+            assert!(page_of(topic, 80).is_some_and(|text| text.lines().count() > 2), "{topic}");
         }
-        assert_eq!(page("breakers", 80), None);
-        assert!(!topics().iter().any(|topic| topic.starts_with("__")), "{:?}", topics());
+        assert_eq!(page_of("breakers", 80), None);
+        assert!(!topics.iter().any(|topic| topic.starts_with("__")), "{topics:?}");
     }
 
     #[test]
     fn no_topic_page_is_wider_than_60_columns_if_the_terminal_is_not() {
         for topic in ["breaker", "config", "scenarios", "exit-codes"] {
-            let text = page(topic, 60).expect("a topic");
+            let text = page_of(topic, 60).expect("a topic");
             for line in text.lines() {
                 assert!(line.chars().count() <= 60, "{topic}: {line}");
             }

@@ -23,7 +23,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_net::client_body::Broke;
-use tidegate_net::upstream::Arriving;
+use tidegate_net::upstream::UpstreamBody;
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
@@ -34,17 +34,17 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, Sleep};
 
 use super::{
-    attempt::Opening,
-    journey::Journey,
+    attempt::PendingResponse,
+    request_context::RequestContext,
     timers::{Limit, Timers},
 };
 
 /// An answer on its way.
-pub(crate) struct Passage {
-    journey: Journey,
+pub(crate) struct CommittedBody {
+    context: RequestContext,
     /// Ready to be released.
     ready: VecDeque<Bytes>,
-    rest: Option<Arriving>,
+    rest: Option<UpstreamBody>,
     events: Option<EventReader>,
     masked: MaskedStream,
     dialect: Dialect,
@@ -59,39 +59,39 @@ pub(crate) struct Passage {
     is_aborted: bool,
 }
 
-impl Passage {
+impl CommittedBody {
     pub(crate) fn new(
-        journey: Journey,
-        opening: Opening,
+        context: RequestContext,
+        pending: PendingResponse,
         dialect: Dialect,
         mask: Arc<Mask>,
     ) -> Self {
-        let drained = opening.events.as_ref().map(|_| Box::pin(journey.worker.drained()));
-        let until = match opening.heard {
-            Some(last) => opening.timers.idle(last),
+        let drained = pending.events.as_ref().map(|_| Box::pin(context.worker.drained()));
+        let deadline = match pending.last_content_at {
+            Some(last) => pending.timers.idle(last),
             // Committed without content, because its client would not wait any longer.
-            None if opening.events.is_some() => opening.timers.first_content(),
-            None => opening.timers.idle(Instant::now()),
+            None if pending.events.is_some() => pending.timers.first_content(),
+            None => pending.timers.idle(Instant::now()),
         };
-        let mut passage = Self {
-            journey,
+        let mut committed = Self {
+            context,
             ready: VecDeque::new(),
-            rest: Some(opening.rest),
-            events: opening.events,
+            rest: Some(pending.rest),
+            events: pending.events,
             masked: MaskedStream::new(mask),
             dialect,
-            status: opening.head.status.as_u16(),
-            timers: opening.timers,
-            silence: Box::pin(tokio::time::sleep_until(until.at)),
-            limit: until.limit,
+            status: pending.head.status.as_u16(),
+            timers: pending.timers,
+            silence: Box::pin(tokio::time::sleep_until(deadline.at)),
+            limit: deadline.limit,
             drained,
             is_over: false,
             is_aborted: false,
         };
-        passage.release(opening.held);
+        committed.release(pending.held);
         // More may have come in the chunk with the first content.
-        passage.read_on();
-        passage
+        committed.read_on();
+        committed
     }
 
     /// Makes bytes of the answer ready.
@@ -109,7 +109,7 @@ impl Passage {
         match &mut self.events {
             None => {
                 self.release([data]);
-                self.heard();
+                self.restart_silence();
             }
             Some(reader) => {
                 reader.feed(data);
@@ -133,8 +133,8 @@ impl Passage {
         let pieces = reader.take();
         self.release(pieces);
         if has_content {
-            self.journey.content(self.timers.since_sent());
-            self.heard();
+            self.context.content(self.timers.since_sent());
+            self.restart_silence();
         }
         match end {
             None | Some(Step::Quiet | Step::Content) => {}
@@ -150,10 +150,10 @@ impl Passage {
     }
 
     /// Content came: the silence is over.
-    fn heard(&mut self) {
-        let until = self.timers.idle(Instant::now());
-        self.limit = until.limit;
-        self.silence.as_mut().reset(until.at);
+    fn restart_silence(&mut self) {
+        let deadline = self.timers.idle(Instant::now());
+        self.limit = deadline.limit;
+        self.silence.as_mut().reset(deadline.at);
     }
 
     /// The upstream closed the body.
@@ -173,9 +173,9 @@ impl Passage {
 
     fn succeeded(&mut self) {
         match &self.events {
-            Some(reader) => self.journey.used(reader.usage()),
+            Some(reader) => self.context.used(reader.usage()),
             // The time to the answer, unless it was known to have content before.
-            None => self.journey.content(self.timers.since_sent()),
+            None => self.context.content(self.timers.since_sent()),
         }
         let waiting = self.masked.finish();
         if !waiting.is_empty() {
@@ -183,7 +183,7 @@ impl Passage {
         }
         self.report(OutcomeKind::Success, "");
         if let Some(rest) = self.rest.take() {
-            self.journey.worker.pool.keep(rest);
+            self.context.worker.pool.keep(rest);
         }
         self.over();
     }
@@ -197,8 +197,8 @@ impl Passage {
             if reader.is_mid_event() {
                 self.ready.push_back(Bytes::from_static(b"\n\n"));
             }
-            let id = self.journey.request_id();
-            let target = self.journey.resolved().unwrap_or_default();
+            let id = self.context.request_id();
+            let target = self.context.resolved().unwrap_or_default();
             let message = format!("the answer of `{target}` broke: {detail} (request {id})");
             let error = OwnError::new(OwnErrorKind::StreamBroken, &message);
             let error = OwnError { request_id: Some(id), ..error };
@@ -216,12 +216,12 @@ impl Passage {
 
     fn report(&mut self, kind: OutcomeKind, detail: &'static str) {
         let outcome = Outcome::broken(kind, Some(self.status));
-        self.journey.report(&outcome, detail);
-        self.journey.finished(self.status);
+        self.context.report(&outcome, detail);
+        self.context.finished(self.status);
     }
 }
 
-impl Body for Passage {
+impl Body for CommittedBody {
     type Data = Bytes;
     type Error = Broke;
 
@@ -250,7 +250,7 @@ impl Body for Passage {
                 Poll::Ready(Some(Err(_))) => this.broke(OutcomeKind::Truncated, "connection lost"),
                 Poll::Ready(None) => this.ended(),
                 Poll::Pending if this.silence.as_mut().poll(cx).is_ready() => {
-                    let (outcome, detail) = this.journey.stopped(this.limit, Some(this.status));
+                    let (outcome, detail) = this.context.stopped(this.limit, Some(this.status));
                     this.broke(outcome.kind, detail);
                 }
                 Poll::Pending => match this.drained.as_mut().map(|it| it.as_mut().poll(cx)) {

@@ -14,24 +14,24 @@ use tidegate_core::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{Journey, Try};
-use crate::timers::{Limit, MAX_MS, Until};
+use super::{AttemptRecord, RequestContext};
+use crate::timers::{Deadline, Limit, MAX_MS};
 
-impl Journey {
+impl RequestContext {
     /// Waits for something until a limit, or until the client's patience ends the wait.
     pub(crate) async fn wait<T>(
         &mut self,
-        until: Until,
+        deadline: Deadline,
         future: impl Future<Output = T>,
     ) -> Result<T, Limit> {
         let mut future = pin!(future);
         loop {
-            let wake_at = self.wake_at().filter(|wake_at| *wake_at < until.at);
-            if let Ok(value) = timeout_at(wake_at.unwrap_or(until.at), &mut future).await {
+            let wake_at = self.wake_at().filter(|wake_at| *wake_at < deadline.at);
+            if let Ok(value) = timeout_at(wake_at.unwrap_or(deadline.at), &mut future).await {
                 return Ok(value);
             }
             if wake_at.is_none() {
-                return Err(until.limit);
+                return Err(deadline.limit);
             }
             match self.check_patience() {
                 PatienceVerdict::GoOn => {}
@@ -40,7 +40,7 @@ impl Journey {
         }
     }
 
-    /// How an attempt ended whose wait reached `limit`, and the words for it. One that is to be
+    /// How an attempt ended meta wait reached `limit`, and the words for it. One that is to be
     /// left for another target is reported here.
     pub(crate) fn stopped(&mut self, limit: Limit, status: Option<u16>) -> (Outcome, &'static str) {
         let detail = match limit {
@@ -85,7 +85,7 @@ impl Journey {
         let took = now.since(permit.began());
         let plan = &mut self.plan;
         let outcome = self.worker.with_notes(|notes| plan.leave(now, permit, notes));
-        self.tries.push(Try {
+        self.records.push(AttemptRecord {
             target: self.shown(&backend),
             backend,
             outcome: outcome.unwrap_or(cancelled).kind,
@@ -103,7 +103,7 @@ impl Journey {
     /// Counts the attempts that were left, with the outcome they have now.
     pub(super) fn settle(&mut self) {
         let metrics = &self.worker.gateway.metrics;
-        for (it, attempt) in self.tries.iter_mut().zip(self.plan.attempts().iter()) {
+        for (it, attempt) in self.records.iter_mut().zip(self.plan.attempts().iter()) {
             if !std::mem::replace(&mut it.is_counted, true) {
                 it.outcome = attempt.outcome.map_or(it.outcome, |outcome| outcome.kind);
                 metrics.attempt(&self.route, &it.backend, it.outcome);

@@ -5,7 +5,7 @@ use http::{HeaderValue, Method, Request, header};
 use tidegate_config::file::Api;
 use tidegate_gateway::provider::Target;
 use tidegate_net::passed::PASSED;
-use tidegate_net::upstream::Pieces;
+use tidegate_net::upstream::SplicedBody;
 use tidegate_wire::{
     head::RequestHead,
     splice::{EncodedName, Spliced},
@@ -23,11 +23,11 @@ pub(crate) fn build(
     target: &Target,
     key: usize,
     asked: Option<&str>,
-) -> Option<Request<Pieces>> {
+) -> Option<Request<SplicedBody>> {
     let named = target.model.clone();
     let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
     let spliced = Spliced::new(&inbound.body, head, &name);
-    let body = Pieces::new(spliced.pieces);
+    let body = SplicedBody::new(spliced.pieces);
     let provider = &target.provider;
     let mut headers = headers::upward(&inbound.headers);
     if provider.api == Api::Anthropic && !headers.contains_key("anthropic-version") {

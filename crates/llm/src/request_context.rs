@@ -1,6 +1,6 @@
 //! One request on its way: the core's plan, the permit in hand, and what has been tried.
 //!
-//! The journey is the data plane's only door to the core. It ends by itself: dropped with a permit
+//! It is the data plane's only door to the core. It ends by itself: dropped with a permit
 //! in hand, which is what happens when a client goes away, it reports the attempt with what the
 //! core makes of its silence.
 
@@ -33,7 +33,7 @@ const CLIENT_GONE: u16 = 499;
 
 /// One attempt as the client may be told of it: classes and names, never addresses (S61).
 #[derive(Clone, Debug)]
-pub(crate) struct Try {
+pub(crate) struct AttemptRecord {
     /// The backend's id.
     backend: Arc<str>,
     /// The target as a client knows it.
@@ -48,14 +48,14 @@ pub(crate) struct Try {
 
 /// What to do next.
 pub(crate) enum Next {
-    /// RequestSpec this target with this key.
-    RequestSpec { target: Arc<Target>, key: usize },
+    /// Ask this target with this key.
+    Attempt { target: Arc<Target>, key: usize },
     /// It is over.
     Over(Finish),
 }
 
 /// One request on its way.
-pub(crate) struct Journey {
+pub(crate) struct RequestContext {
     pub(crate) worker: Rc<Worker>,
     live: Arc<Live>,
     plan: Plan,
@@ -64,26 +64,26 @@ pub(crate) struct Journey {
     route: String,
     /// The model asked for, where a target does not say.
     model: Option<String>,
-    pub(crate) tries: Vec<Try>,
-    whose: Whose,
-    is_told: bool,
+    pub(crate) records: Vec<AttemptRecord>,
+    meta: RequestMeta,
+    is_reported: bool,
 }
 
-/// Whose request it is, for the access log.
+/// RequestMeta request it is, for the access log.
 #[derive(Clone, Debug)]
-pub(crate) struct Whose {
+pub(crate) struct RequestMeta {
     pub(crate) request_id: String,
     pub(crate) path: String,
     pub(crate) caller: Arc<str>,
 }
 
-impl Journey {
+impl RequestContext {
     pub(crate) fn new(
         worker: &Rc<Worker>,
         live: &Arc<Live>,
         resolved: &ResolvedRoute<'_>,
         ask: &RequestSpec<'_>,
-        whose: Whose,
+        meta: RequestMeta,
     ) -> Self {
         let now = worker.gateway.now();
         Self {
@@ -93,9 +93,9 @@ impl Journey {
             permit: None,
             route: resolved.label().to_owned(),
             model: resolved.model.map(str::to_owned),
-            tries: Vec::new(),
-            whose,
-            is_told: false,
+            records: Vec::new(),
+            meta,
+            is_reported: false,
         }
     }
 
@@ -110,7 +110,7 @@ impl Journey {
                 self.tell_choice(permit.backend().id());
                 self.permit = Some(permit);
                 match target {
-                    Some(target) => Next::RequestSpec { target, key },
+                    Some(target) => Next::Attempt { target, key },
                     // The core and the targets are made from one config, so this does not happen;
                     // if it did, going on would be better than stopping.
                     None => {
@@ -130,7 +130,7 @@ impl Journey {
         if !attempt.rank.is_clear() {
             metrics.relaxed(&self.route, attempt.rank.0);
         }
-        match self.tries.last() {
+        match self.records.last() {
             Some(before) => metrics.failover(&self.route, &before.backend, id, before.outcome),
             None => metrics.session_moved(attempt.pin),
         }
@@ -189,7 +189,7 @@ impl Journey {
         let took = now.since(permit.began());
         let metrics = &self.worker.gateway.metrics;
         metrics.attempt(&self.route, permit.backend().id(), outcome.kind);
-        self.tries.push(Try {
+        self.records.push(AttemptRecord {
             backend: Arc::clone(permit.backend().id()),
             target,
             outcome: outcome.kind,
@@ -199,9 +199,9 @@ impl Journey {
             is_counted: true,
         });
         tracing::trace!(
-            request_id = self.whose.request_id,
+            request_id = self.meta.request_id,
             route = self.route,
-            target = &*self.tries.last().map(|it| it.target.clone()).unwrap_or_default(),
+            target = &*self.records.last().map(|it| it.target.clone()).unwrap_or_default(),
             outcome = outcome.kind.word(),
             status = outcome.status,
             ms = took.0,
@@ -223,7 +223,7 @@ impl Journey {
 
     /// The client has its answer, as far as it goes.
     pub(crate) fn finished(&mut self, status: u16) {
-        let is_whole = self.tries.last().is_none_or(|it| it.outcome == OutcomeKind::Success);
+        let is_whole = self.records.last().is_none_or(|it| it.outcome == OutcomeKind::Success);
         self.tell_end(status, if is_whole { None } else { Some(End::Broken) });
     }
 
@@ -237,7 +237,7 @@ impl Journey {
 
     /// Metrics and access line of the request, once.
     fn tell_end(&mut self, status: u16, end: Option<End>) {
-        if std::mem::replace(&mut self.is_told, true) {
+        if std::mem::replace(&mut self.is_reported, true) {
             return;
         }
         self.settle();
@@ -248,33 +248,33 @@ impl Journey {
         }
         let access = Access {
             method: &Method::POST,
-            path: &self.whose.path,
+            path: &self.meta.path,
             route: &self.route,
-            target: self.tries.last().map(|it| &*it.backend),
+            target: self.records.last().map(|it| &*it.backend),
             status,
-            attempts: self.tries.len(),
+            attempts: self.records.len(),
             took,
-            request_id: &self.whose.request_id,
-            caller: &self.whose.caller,
+            request_id: &self.meta.request_id,
+            caller: &self.meta.caller,
         };
         log::access(&self.live.file.log, &access);
     }
 
     pub(crate) fn request_id(&self) -> &str {
-        &self.whose.request_id
+        &self.meta.request_id
     }
 
-    /// The line about a request whose client got no whole answer through no fault of its own.
+    /// The line about a request meta client got no whole answer through no fault of its own.
     fn tell_failure(&self, status: u16, reason: &'static str) {
         let gateway = &self.worker.gateway;
         let Some(suppressed) = gateway.line_limit.admit(gateway.now(), &self.route) else { return };
-        let attempt = |it: &Try| {
+        let attempt = |it: &AttemptRecord| {
             let status = it.status.map(|status| format!("{status} ")).unwrap_or_default();
             format!("{} {status}{} {}ms", it.target, it.outcome.word(), it.took.0)
         };
-        let attempts: Vec<String> = self.tries.iter().map(attempt).collect();
+        let attempts: Vec<String> = self.records.iter().map(attempt).collect();
         tracing::warn!(
-            request_id = self.whose.request_id,
+            request_id = self.meta.request_id,
             route = self.route,
             status,
             reason,
@@ -291,14 +291,14 @@ impl Journey {
 
     /// The attempts so far, the one under way included.
     pub(crate) fn attempts(&self) -> usize {
-        self.tries.len() + usize::from(self.permit.is_some())
+        self.records.len() + usize::from(self.permit.is_some())
     }
 
     /// `provider/model` of the attempt under way, or of the last one.
     pub(crate) fn resolved(&self) -> Option<String> {
         match &self.permit {
             Some(permit) => Some(self.shown(permit.backend().id())),
-            None => self.tries.last().map(|it| it.target.clone()),
+            None => self.records.last().map(|it| it.target.clone()),
         }
     }
 
@@ -352,7 +352,7 @@ fn list(phrases: &[String], told: usize) -> String {
     }
 }
 
-impl Drop for Journey {
+impl Drop for RequestContext {
     fn drop(&mut self) {
         if self.permit.is_some() {
             let outcome = self.abandoned();

@@ -12,7 +12,7 @@
 //! - The core is told of the first content at the commit, since that ends every chance of another
 //!   attempt; the time it is told is that of the first content itself.
 //!
-//! Left to others: what happens after the commit (`passage.rs`), answers that do not stream
+//! Left to others: what happens after the commit (`committed_body.rs`), answers that do not stream
 //! (`attempt.rs`).
 
 use std::time::Duration;
@@ -23,10 +23,10 @@ use tidegate_gateway::provider::Target;
 use tidegate_wire::events::{EventReader, Step};
 use tokio::time::Instant;
 
-use super::{
-    attempt::{Interrupt, Opened, Opening, Wanted, error_event},
-    journey::Journey,
-    timers::{Timers, Until},
+use super::{AttemptOptions, AttemptResult, Interrupt, PendingResponse, error_event};
+use crate::{
+    request_context::RequestContext,
+    timers::{Deadline, Timers},
 };
 
 /// How far a stream is held beyond its first content; zero = no such limit.
@@ -88,7 +88,7 @@ impl Holding {
     }
 
     /// What the attempt waits for: the first content, then the next.
-    fn until(&self, timers: &Timers) -> Until {
+    fn deadline(&self, timers: &Timers) -> Deadline {
         match self.heard {
             None => timers.first_content(),
             Some((_, last)) => timers.idle(last),
@@ -106,26 +106,28 @@ enum Seen {
     End(Step),
 }
 
-impl Opening {
+impl PendingResponse {
     /// Holds a stream until there is enough of it to commit to it.
     pub(super) async fn hold_to_commit(
         mut self,
-        journey: &mut Journey,
+        context: &mut RequestContext,
         target: &Target,
-        wanted: Wanted,
-    ) -> Opened {
-        let mut holding = Holding::new(wanted.hold);
+        options: AttemptOptions,
+    ) -> AttemptResult {
+        let mut holding = Holding::new(options.hold);
         loop {
-            let mut until = holding.until(&self.timers);
-            let release = holding.ends_at().filter(|end| *end <= until.at);
-            until.at = release.unwrap_or(until.at);
-            let data = match self.chunk(journey, until).await {
-                Err(Interrupt::Commit) => return self.commit(journey, &holding),
+            let mut deadline = holding.deadline(&self.timers);
+            let release = holding.ends_at().filter(|end| *end <= deadline.at);
+            deadline.at = release.unwrap_or(deadline.at);
+            let data = match self.chunk(context, deadline).await {
+                Err(Interrupt::Commit) => return self.commit(context, &holding),
                 Err(Interrupt::Waited(limit)) if release.is_some() && !limit.is_patience() => {
-                    return self.commit(journey, &holding);
+                    return self.commit(context, &holding);
                 }
-                Err(interrupt) => return Opened::Failed(self.interrupted(journey, interrupt)),
-                Ok(None) => return self.ended(journey, &holding),
+                Err(interrupt) => {
+                    return AttemptResult::Failed(self.interrupted(context, interrupt));
+                }
+                Ok(None) => return self.ended(context, &holding),
                 Ok(Some(data)) => data,
             };
             holding.bytes += data.len();
@@ -134,62 +136,62 @@ impl Opening {
             let seen = see(reader, &mut holding);
             self.held.extend(reader.take().into_iter().filter(|it| !it.is_empty()));
             let detail = match seen {
-                Seen::Enough => return self.commit(journey, &holding),
-                Seen::End(Step::Complete) => return self.complete(journey, &holding),
+                Seen::Enough => return self.commit(context, &holding),
+                Seen::End(Step::Complete) => return self.complete(context, &holding),
                 Seen::End(Step::Failed(event)) => {
-                    return Opened::Failed(error_event(target, wanted, self.head, &event));
+                    return AttemptResult::Failed(error_event(target, options, self.head, &event));
                 }
                 Seen::End(Step::TooLong) => "an event is too long",
                 Seen::End(_) => "malformed stream",
-                Seen::Nothing if holding.bytes <= wanted.hold_max => continue,
+                Seen::Nothing if holding.bytes <= options.hold_max => continue,
                 Seen::Nothing => {
-                    if let Some(id) = journey.resolved() {
-                        journey.worker.gateway.metrics.hold_overflow(&id);
+                    if let Some(id) = context.resolved() {
+                        context.worker.gateway.metrics.hold_overflow(&id);
                     }
-                    return self.commit(journey, &holding);
+                    return self.commit(context, &holding);
                 }
             };
-            return Opened::Failed(self.failed(OutcomeKind::Transport, detail));
+            return AttemptResult::Failed(self.failed(OutcomeKind::Transport, detail));
         }
     }
 
     /// The body ended before anything of it was released.
-    fn ended(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
-        let Some(reader) = &mut self.events else { return self.complete(journey, holding) };
+    fn ended(mut self, context: &mut RequestContext, holding: &Holding) -> AttemptResult {
+        let Some(reader) = &mut self.events else { return self.complete(context, holding) };
         if reader.finish() {
             let closing = reader.closing();
             let rest = reader.take().into_iter().chain([closing]);
             self.held.extend(rest.filter(|it| !it.is_empty()));
-            return self.complete(journey, holding);
+            return self.complete(context, holding);
         }
         let failure = if reader.has_content() {
             self.failed(OutcomeKind::Transport, "the stream ended early")
         } else {
             self.failed(OutcomeKind::ServerError, "a stream without content or end")
         };
-        Opened::Failed(failure)
+        AttemptResult::Failed(failure)
     }
 
     /// From here on there is no way back.
-    fn commit(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
-        journey.commit();
-        self.tell_content(journey, holding);
+    fn commit(mut self, context: &mut RequestContext, holding: &Holding) -> AttemptResult {
+        context.commit();
+        self.tell_content(context, holding);
         if let Some(reader) = &mut self.events {
             reader.commit();
         }
-        Opened::Passing(Box::new(self))
+        AttemptResult::Passing(Box::new(self))
     }
 
     /// The stream is over, in good order, before anything of it was released.
-    fn complete(mut self, journey: &mut Journey, holding: &Holding) -> Opened {
-        self.tell_content(journey, holding);
-        self.whole(journey)
+    fn complete(mut self, context: &mut RequestContext, holding: &Holding) -> AttemptResult {
+        self.tell_content(context, holding);
+        self.whole(context)
     }
 
-    fn tell_content(&mut self, journey: &mut Journey, holding: &Holding) {
+    fn tell_content(&mut self, context: &mut RequestContext, holding: &Holding) {
         if let Some((first, last)) = holding.heard {
-            self.heard = Some(last);
-            journey.content(self.timers.sent_before(first));
+            self.last_content_at = Some(last);
+            context.content(self.timers.sent_before(first));
         }
     }
 }

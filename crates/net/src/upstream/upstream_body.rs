@@ -8,19 +8,19 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 
-use super::pool::{Lease, Sender};
+use super::pool::{PooledConnection, Sender};
 
 /// What is still to come of an answer. Dropped early, it closes an HTTP/1.1 connection and resets
 /// an HTTP/2 stream.
 #[derive(Debug)]
-pub struct Arriving {
+pub struct UpstreamBody {
     body: Incoming,
-    lease: Lease,
+    connection: PooledConnection,
 }
 
-impl Arriving {
-    pub(super) fn new(body: Incoming, lease: Lease) -> Self {
-        Self { body, lease }
+impl UpstreamBody {
+    pub(super) fn new(body: Incoming, connection: PooledConnection) -> Self {
+        Self { body, connection }
     }
 
     /// The next frame, or the end.
@@ -32,7 +32,7 @@ impl Arriving {
         if self.body.is_end_stream() {
             return Poll::Ready(None);
         }
-        match &mut self.lease.sender {
+        match &mut self.connection.sender {
             Sender::H1(h1) => h1.poll_frame(&mut self.body, cx),
             Sender::H2(_) => Pin::new(&mut self.body).poll_frame(cx),
         }
@@ -55,7 +55,7 @@ impl Arriving {
     }
 
     /// The connection, of a body that was read to its end.
-    pub(super) fn into_lease(self) -> Lease {
-        self.lease
+    pub(super) fn into_lease(self) -> PooledConnection {
+        self.connection
     }
 }

@@ -1,4 +1,4 @@
-//! The paths that a source file names, from the root of its crate.
+//! What a source file imports and declares.
 //!
 //! A scanner, not a parser: it knows words, `::`, braces and commas, and leaves out comments,
 //! strings and modules under `#[cfg(test)]`. That is enough to tell imports, and needs no crate.
@@ -53,6 +53,43 @@ pub fn paths(text: &str, module: &[String]) -> Vec<Used> {
                     scan.path(Vec::new(), &mut found);
                 }
             }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The types that a text declares: structs, enums, traits and names for types. Types of a trait's
+/// implementation are not declared there.
+pub fn types(text: &str) -> Vec<String> {
+    let tokens = tokens(text);
+    let mut found = Vec::new();
+    let mut scan = Scan { tokens: &tokens, at: 0 };
+    let mut depth = 0;
+    // How many braces were open before the implementation or trait that this is inside of.
+    let mut inside: Option<usize> = None;
+    while let Some(token) = scan.next() {
+        match token {
+            "{" => depth += 1,
+            "}" => {
+                depth -= 1;
+                inside = inside.filter(|outside| *outside < depth);
+            }
+            "mod" if scan.peek(1) == Some("{") && scan.is_after_cfg_test() => {
+                scan.at += 1;
+                scan.skip_block();
+            }
+            "struct" | "enum" | "trait" | "type" if scan.peek(0).is_some_and(is_word) => {
+                if token != "type" || inside.is_none() {
+                    found.extend(scan.peek(0).map(str::to_owned));
+                }
+                if token == "trait" {
+                    inside = inside.or(Some(depth));
+                }
+            }
+            "impl" => inside = inside.or(Some(depth)),
+            // An `impl Trait` of a signature ends with the signature.
+            ";" | ")" if inside == Some(depth) => inside = None,
             _ => {}
         }
     }

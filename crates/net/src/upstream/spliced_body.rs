@@ -9,11 +9,11 @@ use http_body::{Body, Frame, SizeHint};
 
 /// A few pieces of bytes, sent one after the other.
 #[derive(Clone, Debug, Default)]
-pub struct Pieces {
+pub struct SplicedBody {
     pieces: [Bytes; 3],
 }
 
-impl Pieces {
+impl SplicedBody {
     pub fn new(pieces: [Bytes; 3]) -> Self {
         Self { pieces }
     }
@@ -27,7 +27,7 @@ impl Pieces {
     }
 }
 
-impl Body for Pieces {
+impl Body for SplicedBody {
     type Data = Bytes;
     type Error = Infallible;
 
