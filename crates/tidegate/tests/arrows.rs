@@ -86,8 +86,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-llm",
             "tidegate-mcp-shell",
             "tidegate-operator",
+            "tidegate-testkit",
         ],
     ),
+    // Gateways and clients for the tests of the two that follow, and of the server itself.
+    ("tidegate-testkit", &["tidegate-config", "tidegate-server"]),
     // What the server and the simulator stand on may be named by the binary too: it prints the
     // types of their interfaces.
     (
@@ -103,6 +106,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-gateway",
             "tidegate-mcp-shell",
             "tidegate-operator",
+            "tidegate-testkit",
         ],
     ),
     // Generated files are made from the types of these two.

@@ -3,23 +3,7 @@
 //! The program is `tidegate __fake-mcp`, told by a script what to do. A word in its script that no
 //! other test uses finds its processes in `/proc`.
 
-#[path = "../../server/tests/mcp/client.rs"]
-#[expect(dead_code, reason = "shared with the tests of the server, which use all of it")]
-mod client;
 mod support;
-#[path = "../../server/tests/mcp/wire.rs"]
-#[expect(dead_code, reason = "shared with the tests of the server, which use all of it")]
-mod wire;
-
-/// What the shared files ask their test suite for.
-mod bed {
-    use std::time::Instant;
-
-    pub fn now() -> Instant {
-        #[expect(clippy::disallowed_methods, reason = "how long a client waits is what is tested")]
-        Instant::now()
-    }
-}
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -29,11 +13,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    mcp::{Hello, McpClient, text_of},
+    time::{PATIENCE, now},
+};
 
-use bed::now;
-use client::{Client, Hello, text_of};
 use support::{folder, processes, program};
-use wire::{Ask, Exchange, PATIENCE};
 
 /// A gateway process; it is killed with this value, at once and without a word.
 struct Gateway {
@@ -68,8 +54,8 @@ impl Gateway {
         Self { process, address: api, admin }
     }
 
-    fn open(&self) -> Client {
-        Client::open(self.address)
+    fn open(&self) -> McpClient {
+        McpClient::open(self.address)
     }
 
     /// The value of a metric, by its name and labels as they are written.
@@ -218,9 +204,9 @@ fn questions_of_a_program_reach_the_client_whose_call_caused_them() {
     let servers = json!({"a": child(&script, &json!({}))});
     let gateway = Gateway::start("mcp-program-asks", &servers, &json!({}));
     let hello = Hello { capabilities: json!({"sampling": {}}), ..Hello::default() };
-    let (one, two) = (Client::open_as(gateway.address, &hello), gateway.open());
+    let (one, two) = (McpClient::open_as(gateway.address, &hello), gateway.open());
     let mut call = one.start("tools/call", json!({"name": "sample"}));
-    let ask = call.next().expect("a question");
+    let ask = call.next_message().expect("a question");
     assert_eq!(ask["method"], "sampling/createMessage");
     one.respond(&ask, json!({"said": "hello"}));
     assert_eq!(text_of(&call.finish()["result"]), r#"result {"said":"hello"}"#);
@@ -241,7 +227,7 @@ fn progress_and_cancellation_work_over_pipes() {
     assert!(said[..3].iter().all(|it| it["params"]["progressToken"] == "mine"));
     let mut hang = client.start("tools/call", json!({"name": "hang"}));
     client.notify("notifications/cancelled", json!({"requestId": hang.id}));
-    assert!(hang.next().is_err(), "no answer follows");
+    assert!(hang.next_message().is_err(), "no answer follows");
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
 }
 
@@ -298,7 +284,7 @@ fn the_limit_on_programs_holds_and_leaves_when_one_goes() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
     assert_eq!(one.post(&ping).expect("an answer").status, 404);
     let stream = two.listen();
-    let refused = Client::introduce(gateway.address, &Hello::default());
+    let refused = McpClient::introduce(gateway.address, &Hello::default());
     assert_eq!(refused.status, 503, "nobody is idle");
     assert!(refused.header("retry-after").is_some(), "{}", refused.head);
     drop(stream);
@@ -319,14 +305,17 @@ fn one_caller_cannot_hold_every_program() {
     let gateway = Gateway::with("mcp-share", &servers, &json!({"max_children": 8}), &keys);
     let open = |name: &str| {
         let headers = format!("authorization: Bearer key-of-{name}\r\n");
-        Client::introduce(gateway.address, &Hello { name, headers: &headers, ..Hello::default() })
+        McpClient::introduce(
+            gateway.address,
+            &Hello { name, headers: &headers, ..Hello::default() },
+        )
     };
     let session = |name: &str| {
         let headers = format!("authorization: Bearer key-of-{name}\r\n");
-        Client::open_as(gateway.address, &Hello { name, headers: &headers, ..Hello::default() })
+        McpClient::open_as(gateway.address, &Hello { name, headers: &headers, ..Hello::default() })
     };
     let busy = [session("flood"), session("flood")];
-    let _streams = busy.each_ref().map(Client::listen);
+    let _streams = busy.each_ref().map(McpClient::listen);
     assert_eq!(busy.each_ref().map(|it| it.text("echo")), ["{}", "{}"]);
     for _ in 0..6 {
         assert_eq!(open("flood").status, 503, "a quarter of eight is two");

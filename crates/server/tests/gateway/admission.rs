@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 use tidegate_fakes::fake::FakeServer;
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::Answer,
+};
 
-use crate::bed::{Gate, Setup, chat, good, hits};
-use crate::client::Answer;
+use crate::bed::{Setup, good, hits};
 
 const VARIABLES: &[(&str, &str)] = &[("ALL", "caller-key-of-all"), ("FEW", "caller-key-of-few")];
 

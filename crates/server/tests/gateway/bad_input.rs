@@ -3,8 +3,12 @@
 
 use std::net::SocketAddr;
 
-use crate::bed::{Gate, Setup, chat, good, hits};
-use crate::client::{Answer, Client, End};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::{Answer, Client, End},
+};
+
+use crate::bed::{Setup, good, hits};
 
 /// Sends bytes; `HOST` stands for the listener's own name.
 fn raw(gate: &Gate, text: &str) -> (Client, Result<Answer, End>) {
@@ -435,12 +439,12 @@ fn s49_s50_a_client_that_begins_with_http_2_is_refused_politely() {
 
 #[test]
 fn s48_many_slow_sockets_do_not_slow_the_others() {
-    let count = if crate::bed::is_long() { 5000 } else { 300 };
+    let count = if tidegate_testkit::machine::is_long() { 5000 } else { 300 };
     let fake = good();
     let gate = Setup { top: "limits: {connections: 6000}", ..Setup::of(&[&fake]) }.start();
     let slowest = |gate: &Gate| {
         let took = |_| {
-            let began = crate::bed::now();
+            let began = tidegate_testkit::time::now();
             assert_eq!(gate.chat().status, 200);
             began.elapsed()
         };

@@ -4,9 +4,12 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::Answer,
+};
 
-use crate::bed::{Gate, Setup, chat, good, hits};
-use crate::client::Answer;
+use crate::bed::{Setup, good, hits};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -73,7 +76,7 @@ fn s47_hostile_json_is_a_400_in_compressed_bodies_too() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
     let deep = format!("{{\"model\":\"r\",\"x\":{}", "[".repeat(20_000_000));
-    let began = crate::bed::now();
+    let began = tidegate_testkit::time::now();
     for (coding, encode) in CODINGS {
         let answer = send(&gate, "/v1/chat/completions", coding, &encode(deep.as_bytes()));
         assert_eq!(answer.status, 400, "{coding}: {}", answer.text());
@@ -81,6 +84,6 @@ fn s47_hostile_json_is_a_400_in_compressed_bodies_too() {
         let two = encode(b"{\"model\":\"r\",\"model\":\"a/other\"}");
         assert_eq!(send(&gate, "/v1/chat/completions", coding, &two).status, 400, "{coding}");
     }
-    assert!(began.elapsed() < crate::client::PATIENCE, "{:?}", began.elapsed());
+    assert!(began.elapsed() < tidegate_testkit::time::PATIENCE, "{:?}", began.elapsed());
     assert_eq!(hits(&fake), 0);
 }

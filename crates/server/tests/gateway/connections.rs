@@ -6,9 +6,13 @@ use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 use tidegate_fakes::fake::{Act, Step};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::{Client, End},
+    time::{eventually, now},
+};
 
-use crate::bed::{Gate, Setup, always, chat, eventually, good, hits, now};
-use crate::client::{Client, End};
+use crate::bed::{Setup, always, good, hits};
 
 /// A gateway with a key, so that there are requests without one.
 fn guarded(url_of: &tidegate_fakes::fake::FakeServer) -> Gate {
@@ -126,8 +130,12 @@ fn s48_sockets_that_say_nothing_lock_nobody_out() {
                 client.send_raw(said.as_bytes());
                 held.push(client);
             }
-            assert_eq!(crate::bed::get(gate.address(), "/health").status, 200, "{said:?}");
-            assert_eq!(crate::bed::get(admin, "/metrics").status, 200, "{said:?}");
+            assert_eq!(
+                tidegate_testkit::gate::get(gate.address(), "/health").status,
+                200,
+                "{said:?}"
+            );
+            assert_eq!(tidegate_testkit::gate::get(admin, "/metrics").status, 200, "{said:?}");
         }
     }
     assert_eq!(gate.chat().status, 200);

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_fakes::fake::{Act, ErrorText, FakeServer, Script, Step};
+use tidegate_testkit::{
+    gate::chat,
+    http::{Answer, End},
+};
 
-use crate::bed::{Setup, always, chat, good, hits};
-use crate::client::{Answer, End};
+use crate::bed::{Setup, always, good, hits};
 use crate::upstream::Raw;
 
 /// Ten clients of a route whose first target has this fault: all are served by the second.
@@ -228,10 +231,10 @@ fn a_recovered_target_takes_traffic_again() {
         assert_served(&gate.chat(), false, "while it fails");
     }
     assert_eq!(gate.chat().header("x-tidegate-resolved"), Some("b/m"), "it is open");
-    crate::bed::eventually("it is asked again", || {
+    tidegate_testkit::time::eventually("it is asked again", || {
         gate.chat().header("x-tidegate-resolved") == Some("a/m")
     });
-    crate::bed::pause(Duration::from_millis(1));
+    tidegate_testkit::time::pause(Duration::from_millis(1));
     assert_eq!(gate.health("a/m")["state"], "closed");
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake::{Act, FakeServer, Step};
+use tidegate_testkit::{gate::chat, http::Answer};
 
-use crate::bed::{Setup, always, chat, good};
-use crate::client::Answer;
+use crate::bed::{Setup, always, good};
 use crate::nothing::{before_a_good_one, raw_answer};
 
 fn says(status: u16, text: &str) -> Step {

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use tidegate_fakes::fake::Step;
+use tidegate_testkit::{
+    gate::Gate,
+    http::{Answer, End},
+};
 
-use crate::bed::{Gate, Setup, always, good, hits};
-use crate::client::{Answer, End};
+use crate::bed::{Setup, always, good, hits};
 
 const FORM: &str = "content-type: multipart/form-data; boundary=tide\r\n";
 
@@ -99,7 +102,7 @@ fn audio_is_streamed_as_it_comes() {
     let gate = Setup::of(&[&fake]).start();
     let mut client = gate.client();
     let body = b"{\"model\":\"r\",\"input\":\"good morning\"}";
-    let began = crate::bed::now();
+    let began = tidegate_testkit::time::now();
     client.send("POST", "/v1/audio/speech", "", body);
     client.read_until("fake ").expect("the first frame");
     let waited = began.elapsed();

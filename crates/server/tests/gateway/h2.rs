@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::{Client, End},
+};
 use tokio::sync::Barrier;
 
-use crate::bed::{Gate, Setup, chat, good, hits};
-use crate::client::{Client, End};
+use crate::bed::{Setup, good, hits};
 use crate::failover::assert_served;
 use crate::secure::{Act, Authority, Secure, TOKENS};
 use crate::tls::{LATE, gate_to, outcome};

@@ -4,9 +4,13 @@
 use std::time::Duration;
 
 use tidegate_fakes::fake::{Act, Step};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::End,
+    time::now,
+};
 
-use crate::bed::{Gate, Setup, always, chat, good, hits, now};
-use crate::client::End;
+use crate::bed::{Setup, always, good, hits};
 use crate::failover::assert_served;
 
 const SHORT: &str = "timeouts: {idle: 500ms}";

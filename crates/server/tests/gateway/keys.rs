@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use tidegate_fakes::fake::{FakeServer, Script, Step};
+use tidegate_testkit::gate::chat;
 
-use crate::bed::{Setup, always, chat, good, hits};
+use crate::bed::{Setup, always, good, hits};
 use crate::failover::assert_served;
 
 const VARIABLES: &[(&str, &str)] = &[
@@ -52,7 +53,7 @@ fn s10_each_hop_carries_its_own_key_and_never_the_clients() {
         "/v1', key: 'env:K3', auth: api-key, headers: {x-own: of-b}}",
         1,
     );
-    let gate = crate::bed::Gate::start(&yaml, VARIABLES);
+    let gate = tidegate_testkit::gate::Gate::start(&yaml, VARIABLES);
     let headers = "authorization: Bearer client-secret\r\nx-api-key: client-secret\r\n\
                    api-key: client-secret\r\ncookie: client-secret\r\n\
                    connection: x-api-key, x-hop\r\nx-hop: client-secret\r\n\
@@ -100,7 +101,7 @@ fn a_provider_without_its_key_is_skipped_and_does_not_stop_the_start() {
     let (absent, spare) = (good(), good());
     let yaml = Setup::of(&[&absent, &spare]).yaml();
     let yaml = yaml.replacen("/v1', }", "/v1', key: 'env:NOT_THERE'}", 1);
-    let gate = crate::bed::Gate::start(&yaml, &[]);
+    let gate = tidegate_testkit::gate::Gate::start(&yaml, &[]);
     assert_served(&gate.chat(), false, "the other provider");
     assert_eq!(hits(&absent), 0);
 }

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use tidegate_config::source::Source;
 use tidegate_fakes::fake::{Script, Step};
+use tidegate_testkit::{
+    gate::chat,
+    http::{Client, End},
+    time::{eventually, now},
+};
 
-use crate::bed::{Setup, always, chat, eventually, good, hits, now};
-use crate::client::{Client, End};
+use crate::bed::{Setup, always, good, hits};
 use crate::failover::assert_served;
 
 #[test]

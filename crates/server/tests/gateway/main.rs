@@ -9,7 +9,6 @@ mod admission;
 mod bad_input;
 mod bed;
 mod bytes;
-mod client;
 mod compressed;
 mod connections;
 mod failover;

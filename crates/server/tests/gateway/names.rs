@@ -1,9 +1,9 @@
 //! What a model name leads to, on every path.
 
 use serde_json::{Value, json};
+use tidegate_testkit::{gate::chat, http::Answer};
 
-use crate::bed::{Setup, chat, good, hits};
-use crate::client::Answer;
+use crate::bed::{Setup, good, hits};
 
 fn model_of(fake: &tidegate_fakes::fake::FakeServer) -> Vec<Value> {
     let value = |text: String| serde_json::from_str::<Value>(&text).expect("JSON arrives");

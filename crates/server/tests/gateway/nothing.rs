@@ -4,9 +4,12 @@ use std::ops::Deref;
 
 use serde_json::json;
 use tidegate_fakes::fake::{Act, FakeServer, Step};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::{Answer, End},
+};
 
-use crate::bed::{Gate, Setup, always, chat, good};
-use crate::client::{Answer, End};
+use crate::bed::{Setup, always, good};
 use crate::failover::assert_served;
 use crate::upstream::Raw;
 

@@ -1,7 +1,8 @@
 //! Which paths are forwarded, and which never reach a provider's key.
 
-use crate::bed::{Gate, Setup, good, hits};
-use crate::client::Answer;
+use tidegate_testkit::{gate::Gate, http::Answer};
+
+use crate::bed::{Setup, good, hits};
 
 fn message(answer: &Answer) -> String {
     answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned()

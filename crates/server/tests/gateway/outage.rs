@@ -5,9 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_fakes::fake::{FakeServer, Script, Step};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::Client,
+    time::{eventually, pause},
+};
 
-use crate::bed::{Gate, Setup, chat, eventually, good, hits, pause};
-use crate::client::Client;
+use crate::bed::{Setup, good, hits};
 
 /// What a crowd of clients met.
 #[derive(Default)]

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use tidegate_fakes::fake::{Act, FakeServer, Script, Step};
+use tidegate_testkit::{
+    gate::{Gate, chat},
+    http::{Answer, Client},
+    time::{eventually, now, pause},
+};
 
-use crate::bed::{Gate, Setup, always, chat, eventually, good, hits, now, pause};
-use crate::client::{Answer, Client};
+use crate::bed::{Setup, always, good, hits};
 
 const CHAT: &str = "/v1/chat/completions";
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tidegate_fakes::fake::{FakeServer, Script, Step};
+use tidegate_testkit::time::{now, pause};
 
-use crate::bed::{Setup, always, good, hits, now, pause};
+use crate::bed::{Setup, always, good, hits};
 use crate::failover::assert_served;
 
 /// When the window of a target that answered like this ends, in seconds from now.

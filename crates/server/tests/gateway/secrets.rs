@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tidegate_fakes::fake::{Act, FakeServer, Script, Step};
+use tidegate_testkit::gate::{Gate, chat};
 
-use crate::bed::{Gate, Setup, chat, good};
+use crate::bed::{Setup, good};
 
 const PROVIDER: &str = "sk-canary-provider-4f5e6d";
 const HEADER: &str = "canary-header-0a1b2c";

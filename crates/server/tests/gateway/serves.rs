@@ -1,6 +1,8 @@
 //! Providers that serve only some endpoints: the others are never asked of them.
 
-use crate::bed::{Gate, chat, good, hits};
+use tidegate_testkit::gate::{Gate, chat};
+
+use crate::bed::{good, hits};
 
 const RESPONSE: &str = r#"{"model":"r","input":"hello"}"#;
 const EMBEDDING: &str = r#"{"model":"r","input":"hello"}"#;
@@ -73,7 +75,7 @@ fn an_explanation_for_an_endpoint_says_what_a_target_does_not_serve() {
     let gate = gate("serves: [chat]", &[a.url(), b.url()]);
     let explain = |path: &str| {
         let body = format!("{{\"model\":\"r\",\"path\":\"{path}\"}}");
-        let mut client = crate::client::Client::connect(gate.server.admin_address());
+        let mut client = tidegate_testkit::http::Client::connect(gate.server.admin_address());
         let answer = client.post("/api/explain", &body);
         answer.json()["explanation"]["candidates"][0]["verdict"].clone()
     };

@@ -73,7 +73,7 @@ fn affinity_never_blocks_failover() {
     let gate = Setup { tiers: "[[a/m, b/m]]", ..Setup::of(&fakes.each_ref()) }.start();
     let ask = || {
         let headers = "x-session-id: s\r\n";
-        let body = crate::bed::chat("r", false);
+        let body = tidegate_testkit::gate::chat("r", false);
         gate.post_with("/v1/chat/completions", headers, &body)
     };
     let first = ask().header("x-tidegate-resolved").map(str::to_owned);
@@ -95,10 +95,10 @@ fn sessions_are_counted_by_route() {
          providers: {{a: {{api: openai, url: '{url}/v1'}}}}\n\
          routes: {{r: {{tiers: [[a/m]]}}, s: {{tiers: [[a/m]]}}}}\n"
     );
-    let gate = crate::bed::Gate::start(&yaml, &[]);
+    let gate = tidegate_testkit::gate::Gate::start(&yaml, &[]);
     for (model, session) in [("r", "1"), ("r", "2"), ("r", "1"), ("s", "1"), ("a/m", "1")] {
         let headers = format!("x-tidegate-session: {session}\r\n");
-        let body = crate::bed::chat(model, false);
+        let body = tidegate_testkit::gate::chat(model, false);
         assert_eq!(gate.post_with("/v1/chat/completions", &headers, &body).status, 200);
     }
     let metrics = gate.admin("/metrics").text();

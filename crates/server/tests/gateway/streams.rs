@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tidegate_fakes::fake::{Act, Step};
+use tidegate_testkit::{gate::chat, http::End, time::eventually};
 
-use crate::bed::{Setup, always, chat, eventually, good, hits};
-use crate::client::End;
+use crate::bed::{Setup, always, good, hits};
 
 const SHORT: &str = "timeouts: {idle: 500ms}";
 

@@ -3,8 +3,9 @@
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 
-use crate::bed::{Gate, Setup, good, hits};
-use crate::client::Answer;
+use tidegate_testkit::{gate::Gate, http::Answer};
+
+use crate::bed::{Setup, good, hits};
 use crate::failover::assert_served;
 use crate::secure::{Authority, Secure};
 

@@ -13,9 +13,12 @@ use tidegate_config::secret::Environment;
 use tidegate_config::source::Source;
 use tidegate_gateway::prepare::StartError;
 use tidegate_server::server::{Server, Start};
+use tidegate_testkit::{
+    gate::chat,
+    time::{PATIENCE, eventually, now},
+};
 
-use crate::bed::{Setup, chat, eventually, good, hits, now};
-use crate::client::PATIENCE;
+use crate::bed::{Setup, good, hits};
 
 /// Files that a test can change.
 #[derive(Clone, Default)]

@@ -28,7 +28,7 @@ impl Raw {
                 counted.fetch_add(1, Ordering::Relaxed);
                 for piece in &pieces {
                     // So that each piece is a segment of its own, most of the time.
-                    crate::bed::pause(std::time::Duration::from_millis(20));
+                    tidegate_testkit::time::pause(std::time::Duration::from_millis(20));
                     if stream.write_all(piece).is_err() {
                         break;
                     }

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use tidegate_fakes::fake::{Act, Step};
+use tidegate_testkit::{
+    gate::chat,
+    time::{eventually, now, pause},
+};
 
-use crate::bed::{Setup, always, chat, eventually, good, hits, now, pause};
+use crate::bed::{Setup, always, good, hits};
 use crate::failover::assert_served;
 
 /// Short limits: what takes minutes in earnest takes a second here.
@@ -151,14 +155,14 @@ fn s52_a_client_that_never_reads_holds_the_upstream_back_in_bounded_memory() {
     let fake = always(huge.with_tokens(2, Duration::ZERO));
     let gate = Setup::of(&[&fake]).start();
     let mut clients: Vec<_> = (0..20).map(|_| gate.client()).collect();
-    let before = crate::bed::resident_kib();
+    let before = tidegate_testkit::machine::resident_kib();
     for client in &mut clients {
         client.send("POST", "/v1/chat/completions", "", chat("r", true).as_bytes());
     }
     eventually("all calls arrive", || hits(&fake) == 20);
     pause(Duration::from_secs(1));
     assert_eq!(fake.counts().under_way, 20, "the upstream is held back");
-    let grown = crate::bed::resident_kib().saturating_sub(before);
+    let grown = tidegate_testkit::machine::resident_kib().saturating_sub(before);
     assert!(grown < 200 * 1024, "{grown} KiB more, with other tests' share in it");
     drop(clients);
     eventually("the upstream is cancelled", || fake.counts().under_way == 0);
@@ -167,7 +171,7 @@ fn s52_a_client_that_never_reads_holds_the_upstream_back_in_bounded_memory() {
 
 #[test]
 fn s52_a_client_that_never_reads_is_let_go_after_a_minute() {
-    if !crate::bed::is_long() {
+    if !tidegate_testkit::machine::is_long() {
         return; // The limit itself is tested with a paused clock, beside the code.
     }
     let huge = Step { size: Some(100 << 20), ..Step::after(Act::HugeEvent, 1) };

@@ -3,8 +3,9 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_testkit::time::{eventually, ms, now};
 
-use crate::bed::{Setup, assert_error, assert_unavailable, count, eventually, ms, now};
+use crate::bed::{Setup, assert_error, assert_unavailable, count};
 
 /// A breaker that opens at the first failure, for a second, and closes at the first success.
 const QUICK: &str = "failure_threshold: 1, open_for: 1s, recovery_threshold: 1";
@@ -168,8 +169,8 @@ fn errors_of_a_caller_and_failures_of_a_tool_charge_nothing() {
         let wrong = client.request("tools/call", json!({"name": "wrong"}));
         assert_eq!(wrong["error"]["message"], "bad args", "{wrong}");
     }
-    assert_eq!(gate.health("a")["consecutive_failures"], 0);
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 0);
     let broken = client.request("tools/call", json!({"name": "breaks"}));
     assert_eq!(broken["error"]["message"], "oops", "{broken}");
-    assert_eq!(gate.health("a")["consecutive_failures"], 1);
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 1);
 }

@@ -2,10 +2,13 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    gate::Gate,
+    mcp::{Hello, McpClient, usual},
+};
 
-use crate::bed::{Gate, Setup, url};
-use crate::client::{Client, Hello, usual};
-use crate::wire::{Ask, Exchange};
+use crate::bed::{Setup, url};
 
 const KEYS: &str = "keys:
   - { name: all, key: env:ALL }
@@ -23,7 +26,7 @@ fn bed() -> (FakeMcpServer, FakeMcpServer, Gate) {
     (a, b, gate)
 }
 
-fn open(gate: &Gate, key: &str) -> Client {
+fn open(gate: &Gate, key: &str) -> McpClient {
     let headers = format!("authorization: Bearer {key}\r\n");
     gate.open_as(&Hello { name: key, headers: &headers, ..Hello::default() })
 }
@@ -32,7 +35,7 @@ fn open(gate: &Gate, key: &str) -> Client {
 fn without_a_key_nothing_is_opened() {
     let (_a, _b, gate) = bed();
     for headers in ["", "authorization: Bearer wrong\r\n", "authorization: Basic a2V5\r\n"] {
-        let exchange = Client::introduce(gate.address(), &Hello { headers, ..Hello::default() });
+        let exchange = McpClient::introduce(gate.address(), &Hello { headers, ..Hello::default() });
         assert_eq!(exchange.status, 401, "{headers}");
     }
 }

@@ -2,10 +2,13 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    gate::Gate,
+    mcp::{Hello, McpClient, post, usual},
+};
 
-use crate::bed::{Gate, Setup};
-use crate::client::{Client, Hello, post, usual};
-use crate::wire::{Ask, Exchange};
+use crate::bed::Setup;
 
 fn bed() -> (FakeMcpServer, Gate) {
     let fake = FakeMcpServer::start(Script::default());
@@ -14,7 +17,7 @@ fn bed() -> (FakeMcpServer, Gate) {
 }
 
 /// Status and JSON-RPC code of the answer to a body sent in a session.
-fn answer(client: &Client, body: &str) -> (u16, Option<i64>) {
+fn answer(client: &McpClient, body: &str) -> (u16, Option<i64>) {
     let mut exchange = client.post(body).expect("an answer");
     let status = exchange.status;
     let text = exchange.text();
@@ -98,7 +101,7 @@ fn params_that_make_no_sense_are_an_error_of_the_caller() {
     let read = client.request("resources/read", json!({"uri": "memo://none"}));
     assert_eq!(read["error"]["code"], -32002, "{read}");
     assert_eq!(fake.counts().of("tools/call"), 0);
-    assert_eq!(gate.health("a")["consecutive_failures"], 0);
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 0);
 }
 
 #[test]

@@ -2,8 +2,12 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_testkit::{
+    gate::Gate,
+    time::{ms, now},
+};
 
-use crate::bed::{Gate, Setup, assert_unavailable, ms, now, url};
+use crate::bed::{Setup, assert_unavailable, url};
 
 const MCP: &str = "connect_timeout: 1s,";
 
@@ -59,10 +63,10 @@ fn a_server_that_floods_its_client_delays_nobody() {
     let script = Script { flood: 20_000, ..Script::default() };
     let (gate, _good, bad) = check("flood", script);
     let client = gate.open();
-    crate::bed::eventually("it has joined", || client.tools().len() == 2);
+    tidegate_testkit::time::eventually("it has joined", || client.tools().len() == 2);
     assert_eq!(client.text("bad_echo"), "{}");
     bad.change_tools(|tools| tools.push(Tool::new("flood", Act::Flood(20_000))));
-    crate::bed::eventually("the tool is known", || {
+    tidegate_testkit::time::eventually("the tool is known", || {
         client.request("tools/call", json!({"name": "bad_flood"}))["result"].is_object()
     });
     assert_eq!(client.text("good_echo"), "{}");
@@ -74,7 +78,7 @@ fn a_server_without_a_stream_of_its_own_works() {
     let (gate, _good, bad) = check("no GET", script);
     let client = gate.named("one");
     assert_eq!(client.text("bad_echo"), "{}");
-    crate::bed::pause(ms(1500));
+    tidegate_testkit::time::pause(ms(1500));
     assert!(crate::bed::count(&bad, "one", "GET") <= 1, "405 is final");
 }
 
@@ -91,7 +95,7 @@ fn a_server_without_session_ids_works() {
 
 #[test]
 fn a_server_of_every_revision_works_for_a_client_of_every_revision() {
-    use crate::client::Hello;
+    use tidegate_testkit::mcp::Hello;
     const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
     for spoken in VERSIONS {
         let versions = vec![spoken.to_owned()];

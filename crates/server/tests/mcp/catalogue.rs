@@ -2,8 +2,9 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::time::eventually;
 
-use crate::bed::{Setup, count, eventually, url};
+use crate::bed::{Setup, count, url};
 
 fn with(names: &[&str]) -> FakeMcpServer {
     let tool = |name: &&str| Tool::new(name, Act::Text((*name).to_owned()));
@@ -136,7 +137,7 @@ fn definitions_are_listed_byte_for_byte_but_for_the_name() {
     let definition = r#"{"x-vendor":{"b":1.0,"a":[1e3,0.10]},"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["b","a"],"properties":{"b":{"type":"number","default":1.50},"a":{"enum":[12345678901234567890123,"\u00e9"]}},"$defs":{"z":{},"y":{}}},"name":"odd","title":"Odd \ud83c\udf0a","annotations":{"readOnlyHint":false,"x":null},"icons":[{"src":"data:,x","sizes":["48x48"]}],"execution":{"taskSupport":"optional"},"_meta":{"vendor/two":2,"vendor/one":1}}"#;
     let odd = Tool::new("odd", Act::Echo).defined_as(definition);
     let fake = FakeMcpServer::start(Script::of(vec![odd]));
-    let listed = |gate: &crate::bed::Gate| {
+    let listed = |gate: &tidegate_testkit::gate::Gate| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
         let client = gate.open();
         client.tools();

@@ -5,9 +5,13 @@ use std::thread;
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_testkit::{
+    gate::Gate,
+    mcp::text_of,
+    time::{eventually, ms, now},
+};
 
-use crate::bed::{Gate, Setup, assert_error, assert_unavailable, count, eventually, ms, now};
-use crate::client::text_of;
+use crate::bed::{Setup, assert_error, assert_unavailable, count};
 use crate::visitor::Visitor;
 
 fn server(tool: &str) -> FakeMcpServer {
@@ -37,7 +41,7 @@ fn a_server_that_takes_800_ms_to_initialize_is_listed_at_once_and_its_calls_wait
     assert_eq!(caller.text("a_look"), "{}", "a call waits for its own server only");
     assert!(began.elapsed() < ms(400), "{:?}", began.elapsed());
     assert_eq!(caller.text("b_move"), "{}");
-    assert_eq!(gate.health("b")["consecutive_failures"], 0);
+    assert_eq!(gate.server_health("b")["consecutive_failures"], 0);
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn the_first_call_of_a_client_without_a_session_names_a_server_that_has_just_die
     let told = visitor.call("b_move");
     assert_unavailable(&told, "b", "backend_unavailable");
     assert!(text_of(&told).contains("connection refused"), "{told}");
-    assert_eq!(gate.health("b")["consecutive_failures"], 1, "one call, one failure");
+    assert_eq!(gate.server_health("b")["consecutive_failures"], 1, "one call, one failure");
     assert_eq!(text_of(&visitor.call("a_look")), "{}");
     b.restart();
     eventually("it is used again", || visitor.call("b_move")["isError"] != true);

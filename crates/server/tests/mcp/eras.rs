@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
+use tidegate_testkit::{
+    http::End,
+    mcp::{Hello, McpClient, text_of},
+    time::{eventually, ms},
+};
 
-use crate::bed::{Setup, eventually, ms};
-use crate::client::{Client, Hello, text_of};
+use crate::bed::Setup;
 use crate::visitor::{VERSION, Visitor};
-use crate::wire::End;
 
 fn script() -> Script {
     let script = Script::of(vec![
@@ -110,7 +113,7 @@ fn whoever_gives_a_call_up_is_understood_in_any_era() {
         let mut call = client.start("tools/call", json!({"name": "hang"}));
         eventually("it is there", || fake.counts().delivered("hang") == 2);
         client.notify("notifications/cancelled", json!({"requestId": call.id}));
-        assert_eq!(call.next(), Err(End::Whole), "{kind}");
+        assert_eq!(call.next_message(), Err(End::Whole), "{kind}");
         eventually("the server hears of it", || fake.counts().cancelled == 2);
     }
 }
@@ -162,7 +165,7 @@ fn a_server_of_any_era_can_ask_a_client_of_either() {
             ("roots", "roots/list"),
         ] {
             let mut call = client.start("tools/call", json!({"name": tool}));
-            let asked = call.next().expect("a question");
+            let asked = call.next_message().expect("a question");
             assert_eq!(asked["method"], method, "{kind} {tool}: {asked}");
             client.respond(&asked, json!({"told": tool}));
             let told = text_of(&call.finish()["result"]);
@@ -313,7 +316,7 @@ fn an_era_is_asked_for_once() {
     Visitor::of(gate.address()).call("echo");
     assert_eq!(stateless.counts().of("initialize"), 0, "no session is tried");
     for _ in 0..3 {
-        Client::open(gate.address()).call("echo", json!({}));
+        McpClient::open(gate.address()).call("echo", json!({}));
     }
     assert!(stateless.counts().of("initialize") <= 1, "and for clients with sessions once");
 }

@@ -4,11 +4,16 @@ use std::thread;
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    gate::Gate,
+    http::End,
+    mcp::{Hello, post, text_of, usual},
+    time::{eventually, ms, now},
+};
 
-use crate::bed::{Gate, Setup, eventually, ms, now};
-use crate::client::{Hello, post, text_of, usual};
+use crate::bed::Setup;
 use crate::visitor::{VERSION, Visitor};
-use crate::wire::{Ask, End, Exchange};
 
 fn script() -> Script {
     Script::of(vec![
@@ -119,7 +124,7 @@ fn a_server_that_never_has_enough_answers_is_given_up() {
     let mut call = client.start("tools/call", json!({"name": "rounds"}));
     let mut asked = 0;
     let end = loop {
-        let message = call.next().expect("a message");
+        let message = call.next_message().expect("a message");
         if message["method"].is_null() {
             break message;
         }

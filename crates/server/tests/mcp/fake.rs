@@ -4,10 +4,12 @@ use std::net::TcpStream;
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Opening, Script, Tool};
-
-use crate::bed::{ms, now};
-use crate::client::{Client, Hello, text_of};
-use crate::wire::{Ask, End, Exchange};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    http::End,
+    mcp::{Hello, McpClient, text_of},
+    time::{ms, now},
+};
 
 fn all_acts() -> Script {
     let script = Script::of(vec![
@@ -32,7 +34,7 @@ fn all_acts() -> Script {
 fn tools_resources_and_prompts_answer_and_count_by_session() {
     for answers_json in [false, true] {
         let fake = FakeMcpServer::start(Script { answers_json, page: 2, ..all_acts() });
-        let (a, b) = (Client::open(fake.address()), Client::open(fake.address()));
+        let (a, b) = (McpClient::open(fake.address()), McpClient::open(fake.address()));
         assert_eq!(a.tools().len(), 13);
         assert_eq!(text_of(&a.call("echo", json!({"text": "hi"}))), r#"{"text":"hi"}"#);
         assert!(a.text("count").ends_with("call 1") && a.text("count").ends_with("call 2"));
@@ -54,13 +56,13 @@ fn tools_resources_and_prompts_answer_and_count_by_session() {
 #[test]
 fn what_is_said_during_a_call_comes_on_its_stream_and_before_the_answer() {
     let fake = FakeMcpServer::start(Script { primes: true, ..all_acts() });
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     let call = |tool| json!({"name": tool, "_meta": {"progressToken": "p"}});
     let said = client.start("tools/call", call("steps")).all();
     let steps: Vec<_> = said.iter().filter_map(|it| it["params"]["progress"].as_u64()).collect();
     assert_eq!((steps, said.len()), (vec![1, 2, 3], 4));
     let mut sample = client.start("tools/call", call("sample"));
-    let ask = sample.next().expect("it asks");
+    let ask = sample.next_message().expect("it asks");
     assert_eq!(ask["method"], "sampling/createMessage");
     client.respond(&ask, json!({"said": "hello"}));
     assert_eq!(text_of(&sample.finish()["result"]), r#"result {"said":"hello"}"#);
@@ -71,10 +73,10 @@ fn what_is_said_during_a_call_comes_on_its_stream_and_before_the_answer() {
 #[test]
 fn a_cancelled_call_ends_without_an_answer() {
     let fake = FakeMcpServer::start(all_acts());
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     let mut hang = client.start("tools/call", json!({"name": "hang"}));
     client.notify("notifications/cancelled", json!({"requestId": hang.id}));
-    assert_eq!(hang.next(), Err(End::Whole));
+    assert_eq!(hang.next_message(), Err(End::Whole));
     assert_eq!(fake.counts().cancelled, 1);
 }
 
@@ -82,7 +84,7 @@ fn a_cancelled_call_ends_without_an_answer() {
 fn a_cut_and_a_status_are_what_the_wire_shows() {
     for answers_json in [false, true] {
         let fake = FakeMcpServer::start(Script { answers_json, ..all_acts() });
-        let client = Client::open(fake.address());
+        let client = McpClient::open(fake.address());
         let call = |tool: &str| {
             let params = json!({"name": tool, "arguments": {}});
             let body = json!({"jsonrpc": "2.0", "id": tool, "method": "tools/call",
@@ -110,7 +112,7 @@ fn a_lost_session_is_answered_in_three_ways() {
         (Lost::RpcError, 200, -32001),
     ] {
         fake.change(|script| script.lost = lost);
-        let client = Client::open(fake.address());
+        let client = McpClient::open(fake.address());
         fake.lose_sessions();
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
         let mut answer = client.post(&body).expect("an answer");
@@ -121,7 +123,7 @@ fn a_lost_session_is_answered_in_three_ways() {
 #[test]
 fn notices_come_on_the_stream_of_no_request_and_can_be_resumed() {
     let fake = FakeMcpServer::start(Script { primes: true, ..all_acts() });
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     client.result("resources/subscribe", json!({"uri": "memo://a"}));
     let mut stream = client.listen();
     let prime = stream.event().expect("it primes");
@@ -136,7 +138,7 @@ fn notices_come_on_the_stream_of_no_request_and_can_be_resumed() {
     assert!(client.tools().contains(&"added".to_owned()));
     let mut dropped = client.start("tools/call", json!({"name": "drop"}));
     let id = dropped.exchange.event().expect("it primes").id.expect("an id");
-    assert_eq!(dropped.next(), Err(End::Whole));
+    assert_eq!(dropped.next_message(), Err(End::Whole));
     let answer = client.resume(&id).message().expect("the answer");
     assert_eq!(answer["id"], dropped.id);
 }
@@ -144,18 +146,18 @@ fn notices_come_on_the_stream_of_no_request_and_can_be_resumed() {
 #[test]
 fn a_crash_cuts_everything_and_a_restart_remembers_no_session() {
     let fake = FakeMcpServer::start(all_acts());
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     let mut stream = client.listen();
     fake.crash();
     assert_eq!(stream.event(), Err(End::Broken));
     assert!(TcpStream::connect(fake.address()).is_err());
     fake.restart();
     assert_eq!(client.delete(), 404);
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     let mut crash = client.start("tools/call", json!({"name": "crash"}));
-    assert_eq!(crash.next(), Err(End::Broken));
+    assert_eq!(crash.next_message(), Err(End::Broken));
     fake.restart();
-    assert_eq!(Client::open(fake.address()).text("echo"), "{}");
+    assert_eq!(McpClient::open(fake.address()).text("echo"), "{}");
     assert_eq!(fake.counts().delivered("crash"), 1);
 }
 
@@ -165,7 +167,7 @@ fn an_opening_can_hang_and_be_refused() {
     let ask = Ask {
         verb: "POST",
         path: "/mcp",
-        headers: crate::client::usual(),
+        headers: tidegate_testkit::mcp::usual(),
         body: br#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#,
     };
     let began = now();
@@ -175,7 +177,8 @@ fn an_opening_can_hang_and_be_refused() {
         script.opening = Opening::Answer;
         script.authorization = Some("Bearer right".to_owned());
     });
-    let hello = |headers| Client::introduce(fake.address(), &Hello { headers, ..Hello::default() });
+    let hello =
+        |headers| McpClient::introduce(fake.address(), &Hello { headers, ..Hello::default() });
     assert_eq!(hello("authorization: Bearer wrong\r\n").status, 401);
     assert_eq!(hello("authorization: Bearer right\r\n").status, 200);
 }
@@ -183,7 +186,7 @@ fn an_opening_can_hang_and_be_refused() {
 #[test]
 fn what_a_client_does_wrong_is_noted() {
     let fake = FakeMcpServer::start(Script::default());
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     client.start_as(json!(1), "ping", json!({})).finish();
     client.start_as(json!(1), "ping", json!({})).finish();
     client.respond(&json!({"id": "none"}), json!({}));

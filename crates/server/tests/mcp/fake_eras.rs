@@ -3,10 +3,12 @@
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
-
-use crate::bed::{eventually, ms};
-use crate::client::{Client, usual};
-use crate::wire::{Ask, End, Exchange};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    http::End,
+    mcp::{McpClient, usual},
+    time::{eventually, ms},
+};
 
 const VERSION: &str = "2026-07-28";
 
@@ -41,7 +43,7 @@ fn params(capabilities: Value, more: Value) -> Value {
 
 /// A POST with the headers that every one has, and these.
 fn post(fake: &FakeMcpServer, headers: &str, body: &Value) -> Result<Exchange, End> {
-    crate::client::post(fake.address(), &format!("{}{headers}", usual()), &body.to_string())
+    tidegate_testkit::mcp::post(fake.address(), &format!("{}{headers}", usual()), &body.to_string())
 }
 
 /// Sends a request as it should be.
@@ -231,7 +233,7 @@ fn a_closed_stream_cancels_its_request() {
 #[test]
 fn both_eras_are_answered_at_one_address() {
     let fake = FakeMcpServer::start(Script { era: Era::Both, ..tools() });
-    let client = Client::open(fake.address());
+    let client = McpClient::open(fake.address());
     assert_eq!(client.text("echo"), "{}");
     let found = answer(&fake, "server/discover", json!({}))["result"].clone();
     let spoken = json!([VERSION, "2025-11-25", "2025-06-18", "2025-03-26"]);

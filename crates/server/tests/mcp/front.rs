@@ -2,10 +2,14 @@
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    gate::Gate,
+    mcp::{Hello, McpClient, first_answer, post, usual},
+    time::{eventually, ms, now},
+};
 
-use crate::bed::{Gate, Setup, count, eventually, ms, now};
-use crate::client::{Client, Hello, first_answer, post, usual};
-use crate::wire::{Ask, Exchange};
+use crate::bed::{Setup, count};
 
 fn bed() -> (FakeMcpServer, Gate) {
     let fake = FakeMcpServer::start(Script::default());
@@ -25,7 +29,7 @@ fn initialize_is_answered_at_once_and_in_the_clients_version() {
     ] {
         let began = now();
         let hello = Hello { version: asked, ..Hello::default() };
-        let mut exchange = Client::introduce(gate.address(), &hello);
+        let mut exchange = McpClient::introduce(gate.address(), &hello);
         assert!(began.elapsed() < ms(700), "{:?}", began.elapsed());
         let session = exchange.header("mcp-session-id").expect("a session").to_owned();
         assert!(session.len() >= 22 && session.bytes().all(|it| (0x21..0x7f).contains(&it)));

@@ -2,8 +2,12 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Ping, Script, Tool};
+use tidegate_testkit::{
+    gate::Gate,
+    time::{eventually, ms, now, pause},
+};
 
-use crate::bed::{Gate, Setup, count, eventually, ms, now, pause, url};
+use crate::bed::{Setup, count, url};
 
 fn gate(fake: &FakeMcpServer, keepalive: &str) -> Gate {
     let keys = url(fake, &format!("keepalive: {{{keepalive}}}"));
@@ -68,7 +72,7 @@ fn three_failures_disable_it_charge_the_breaker_once_and_a_trial_enables_it_agai
     let failed = "tidegate_keepalive_failure_total{reason=\"timeout\",server=\"a\"}";
     let other = "tidegate_keepalive_failure_total{server=\"a\",reason=\"timeout\"}";
     assert_eq!(gate.metric(failed).max(gate.metric(other)), 3.0);
-    assert_eq!(gate.health("a")["consecutive_failures"], 1, "charged once");
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 1, "charged once");
     pause(ms(1500));
     assert_eq!(pings(&fake), 3, "the quiet window is quiet");
     fake.change(|script| script.ping = Ping::Answer);
@@ -138,7 +142,7 @@ fn a_lost_session_is_noticed_by_the_probe_and_regained() {
     eventually("a new session is opened", || count(&fake, "test", "initialize") == 2);
     let before = pings(&fake);
     eventually("and kept alive", || pings(&fake) > before + 2);
-    assert_eq!(gate.health("a")["consecutive_failures"], 0, "regained: charged to nobody");
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 0, "regained: charged to nobody");
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn an_http_error_without_a_message_is_a_failure() {
     let failed = "tidegate_keepalive_failure_total{reason=\"error\",server=\"a\"}";
     let other = "tidegate_keepalive_failure_total{server=\"a\",reason=\"error\"}";
     assert_eq!(gate.metric(failed).max(gate.metric(other)), 2.0);
-    assert_eq!(gate.health("a")["consecutive_failures"], 1);
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 1);
 }
 
 #[test]
@@ -193,7 +197,7 @@ fn an_answer_that_the_session_is_lost_is_no_failure() {
         fake.lose_sessions();
         eventually("a new session is opened", || count(&fake, "test", "initialize") == 2);
         eventually("and kept alive", || pings(&fake) >= 3);
-        let text = crate::bed::get(gate.server.admin_address(), "/metrics").text();
+        let text = tidegate_testkit::gate::get(gate.server.admin_address(), "/metrics").text();
         let is_failure = |it: &str| it.starts_with("tidegate_keepalive_failure_total{");
         assert!(!text.lines().any(is_failure), "{lost:?}: a lost connection is no failure");
         drop(client);

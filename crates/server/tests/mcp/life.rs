@@ -4,8 +4,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    machine::{is_long, resident_kib},
+    time::{eventually, ms, now},
+};
 
-use crate::bed::{Setup, count, eventually, ms, now, url};
+use crate::bed::{Setup, count, url};
 
 #[test]
 fn a_reload_keeps_sessions_and_their_connections() {
@@ -107,7 +111,7 @@ fn many_sessions_come_and_go() {
     if std::env::var_os(ALONE).is_none() {
         return;
     }
-    let is_long = std::env::var_os("TIDEGATE_LONG").is_some_and(|it| it == "1");
+    let is_long = is_long();
     let (sessions, servers) = if is_long { (1000, 5) } else { (100, 2) };
     let fakes: Vec<_> = (0..servers).map(|_| FakeMcpServer::start(Script::default())).collect();
     let named = ["a", "b", "c", "d", "e"].into_iter().zip(&fakes).collect::<Vec<_>>();
@@ -141,7 +145,7 @@ fn many_sessions_come_and_go() {
     });
     if is_long {
         // As long as an idle connection is kept, and a little more.
-        crate::bed::pause(std::time::Duration::from_secs(60));
+        tidegate_testkit::time::pause(std::time::Duration::from_secs(60));
         after = descriptors();
         assert!(after <= before, "{after} descriptors, {before} before");
     }
@@ -155,11 +159,4 @@ fn many_sessions_come_and_go() {
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
-}
-
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number.and_then(|text| text.parse().ok()).unwrap_or_default()
 }

@@ -3,12 +3,15 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    mcp::{McpClient, post, text_of, usual},
+    time::{ms, pause},
+};
 
-use crate::bed::{Setup, assert_unavailable, ms, pause, url};
-use crate::client::{Client, post, text_of, usual};
+use crate::bed::{Setup, assert_unavailable, url};
 
-fn failures(gate: &crate::bed::Gate, server: &str) -> (bool, u64) {
-    let health = gate.health(server);
+fn failures(gate: &tidegate_testkit::gate::Gate, server: &str) -> (bool, u64) {
+    let health = gate.server_health(server);
     let healthy = health["healthy"].as_bool().expect("a bool");
     (healthy, health["consecutive_failures"].as_u64().expect("a number"))
 }
@@ -71,7 +74,7 @@ fn a_changed_limit_on_answers_binds_connections_that_are_there() {
     assert_eq!(client.text("big").len(), 70 << 10);
     gate.reload(&Setup { top: "limits: {mcp_answer: 64KiB}", ..setup }.yaml());
     let is_refused = || client.call("big", json!({}))["isError"] == true;
-    crate::bed::eventually("the limit holds", is_refused);
+    tidegate_testkit::time::eventually("the limit holds", is_refused);
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn in_a_group_a_call_without_a_turn_goes_on_at_the_next_member() {
     let setup = Setup { mcp, health: "failure_threshold: 1", ..Setup::of(&[]) };
     let setup = setup.and("a", url(&a, "max_calls: 1")).and("b", url(&b, "max_calls: 1"));
     let gate = setup.start();
-    let sessions: Vec<Client> = (0..3).map(|_| gate.open()).collect();
+    let sessions: Vec<McpClient> = (0..3).map(|_| gate.open()).collect();
     sessions.iter().for_each(|it| drop(it.tools()));
     let slow: Vec<_> = sessions[..2]
         .iter()

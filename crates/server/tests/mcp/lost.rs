@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Script, Tool};
+use tidegate_testkit::{
+    mcp::text_of,
+    time::{eventually, ms, now},
+};
 
-use crate::bed::{Setup, assert_unavailable, count, eventually, ms, now};
-use crate::client::text_of;
+use crate::bed::{Setup, assert_unavailable, count};
 
 #[test]
 fn twenty_calls_that_meet_a_lost_session_cause_one_reinitialise() {
@@ -30,7 +33,7 @@ fn twenty_calls_that_meet_a_lost_session_cause_one_reinitialise() {
             }
             assert_eq!(count(&fake, "test", "initialize"), 2, "{lost:?} {answers_json}");
             assert_eq!(fake.counts().delivered("echo"), 21);
-            assert_eq!(gate.health("a")["consecutive_failures"], 0, "regained: no charge");
+            assert_eq!(gate.server_health("a")["consecutive_failures"], 0, "regained: no charge");
             assert_eq!(fake.breaches(), [""; 0]);
         }
     }
@@ -54,7 +57,7 @@ fn a_reinitialise_that_fails_is_one_failure_for_all_that_waited() {
         let result = call.join().expect("a call ends");
         assert_unavailable(&result, "a", "backend_unavailable");
     }
-    let failures = gate.health("a")["consecutive_failures"].as_u64();
+    let failures = gate.server_health("a")["consecutive_failures"].as_u64();
     // A call that came after the first attempt had failed makes an attempt of its own.
     assert!(failures.is_some_and(|it| (1..=3).contains(&it)), "{failures:?}");
 }

@@ -2,8 +2,12 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{FakeMcpServer, Ping, Script};
+use tidegate_testkit::{
+    gate::Gate,
+    time::{eventually, ms, now, pause},
+};
 
-use crate::bed::{Gate, Setup, eventually, ms, now, pause, url};
+use crate::bed::{Setup, url};
 
 /// A gateway that probes its one server every `every`.
 fn gate(fake: &FakeMcpServer, every: &str) -> Gate {
@@ -16,19 +20,19 @@ fn a_server_that_refuses_our_credentials_is_shown_so_from_the_start_and_for_as_l
     let right = Script { authorization: Some("Bearer right".to_owned()), ..Script::default() };
     let fake = FakeMcpServer::start(right);
     let gate = gate(&fake, "1s");
-    eventually("its first probe says so", || gate.health("a")["reason"] == "auth_rejected");
+    eventually("its first probe says so", || gate.server_health("a")["reason"] == "auth_rejected");
     let until = now() + ms(3500);
     while now() < until {
-        let health = gate.health("a");
+        let health = gate.server_health("a");
         assert_eq!(
             (&health["healthy"], &health["reason"]),
             (&json!(false), &json!("auth_rejected"))
         );
         pause(ms(50));
     }
-    assert_eq!(gate.health("a")["consecutive_failures"], 0, "nobody is charged");
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 0, "nobody is charged");
     fake.change(|script| script.authorization = None);
-    eventually("a probe heals it", || gate.health("a")["healthy"] == true);
+    eventually("a probe heals it", || gate.server_health("a")["healthy"] == true);
 }
 
 #[test]
@@ -37,9 +41,9 @@ fn a_server_that_is_dead_from_the_start_is_known_to_be_before_long() {
     fake.crash();
     let began = now();
     let gate = gate(&fake, "30s");
-    eventually("its breaker is open", || gate.health("a")["healthy"] == false);
+    eventually("its breaker is open", || gate.server_health("a")["healthy"] == false);
     assert!(began.elapsed() < ms(8000), "{:?}", began.elapsed());
-    let told = gate.health("a")["last_error"].to_string();
+    let told = gate.server_health("a")["last_error"].to_string();
     assert!(told.contains("transport"), "{told}");
 }
 
@@ -48,10 +52,10 @@ fn a_probe_that_the_server_does_not_know_passes_and_one_that_fails_tells_its_sta
     let fake = FakeMcpServer::start(Script { ping: Ping::Unknown, ..Script::default() });
     let gate = gate(&fake, "200ms");
     eventually("several probes", || fake.received_of("ping").len() >= 4);
-    assert_eq!(gate.health("a")["healthy"], true);
+    assert_eq!(gate.server_health("a")["healthy"], true);
     assert_eq!(fake.counts().of("initialize"), 1, "its session is kept");
     fake.change(|script| script.ping = Ping::Status(500));
-    eventually("its breaker is open", || gate.health("a")["healthy"] == false);
-    let told = gate.health("a")["last_error"].to_string();
+    eventually("its breaker is open", || gate.server_health("a")["healthy"] == false);
+    let told = gate.server_health("a")["last_error"].to_string();
     assert!(told.contains("server_error") || told.contains("500"), "{told}");
 }

@@ -3,10 +3,13 @@
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    http::End,
+    mcp::{Hello, text_of},
+    time::{eventually, ms},
+};
 
-use crate::bed::{Setup, eventually, ms};
-use crate::client::{Hello, text_of};
-use crate::wire::End;
+use crate::bed::Setup;
 
 fn asker() -> FakeMcpServer {
     FakeMcpServer::start(Script::of(vec![
@@ -29,7 +32,7 @@ fn each_question_reaches_the_client_whose_call_caused_it() {
     let methods = ["sampling/createMessage", "elicitation/create", "roots/list"];
     for (tool, method) in ["sample", "elicit", "roots"].into_iter().zip(methods) {
         let mut calls = [&one, &two].map(|it| it.start("tools/call", json!({"name": tool})));
-        let asks = calls.each_mut().map(|call| call.next().expect("a question"));
+        let asks = calls.each_mut().map(|call| call.next_message().expect("a question"));
         assert!(asks.iter().all(|ask| ask["method"] == method && !ask["id"].is_null()), "{asks:?}");
         // In the other order, so that ids alone tell whose answer it is.
         two.respond(&asks[1], json!({"from": "two"}));
@@ -81,7 +84,7 @@ fn an_error_of_the_client_reaches_the_server_as_it_is() {
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open_as(&able());
     let mut call = client.start("tools/call", json!({"name": "sample"}));
-    let ask = call.next().expect("a question");
+    let ask = call.next_message().expect("a question");
     let error = json!({"code": -1, "message": "user said no"});
     let body = json!({"jsonrpc": "2.0", "id": ask["id"], "error": error});
     assert_eq!(client.post(&body.to_string()).expect("taken").status, 202);
@@ -94,7 +97,7 @@ fn an_answer_of_another_session_answers_nothing() {
     let gate = Setup::of(&[("a", &fake)]).start();
     let (one, two) = (gate.open_as(&able()), gate.open_as(&able()));
     let mut call = one.start("tools/call", json!({"name": "sample"}));
-    let ask = call.next().expect("a question");
+    let ask = call.next_message().expect("a question");
     two.respond(&ask, json!({"from": "an intruder"}));
     one.respond(&ask, json!({"from": "one"}));
     assert_eq!(text_of(&call.finish()["result"]), r#"result {"from":"one"}"#);

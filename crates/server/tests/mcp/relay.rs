@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    http::End,
+    mcp::text_of,
+    time::{eventually, ms},
+};
 
-use crate::bed::{Setup, count, eventually, ms};
-use crate::client::text_of;
-use crate::wire::End;
+use crate::bed::{Setup, count};
 
 #[test]
 fn progress_comes_in_order_before_the_answer_with_the_clients_own_token() {
@@ -53,7 +56,7 @@ fn log_messages_come_with_their_call_from_the_level_the_client_set() {
     one.tools();
     one.result("logging/setLevel", json!({"level": "error"}));
     eventually("the server is told", || count(&fake, "one", "logging/setLevel") == 1);
-    let levels = |client: &crate::client::Client| -> Vec<String> {
+    let levels = |client: &tidegate_testkit::mcp::McpClient| -> Vec<String> {
         let said = client.start("tools/call", json!({"name": "logs"})).all();
         let level = |it: &serde_json::Value| it["params"]["level"].as_str().map(str::to_owned);
         said.iter().filter_map(level).collect()
@@ -73,7 +76,7 @@ fn a_cancellation_reaches_the_server_with_the_id_it_knows() {
     eventually("it is under way", || fake.counts().delivered("hang") == 1);
     client.notify("notifications/cancelled", json!({"requestId": "my call", "reason": "enough"}));
     eventually("the server is told", || fake.counts().cancelled == 1);
-    assert_eq!(call.next(), Err(End::Whole), "no answer follows");
+    assert_eq!(call.next_message(), Err(End::Whole), "no answer follows");
     let told = fake.received_of("notifications/cancelled");
     let sent = fake.received_of("tools/call");
     assert_eq!(told[0].message["params"]["requestId"], sent[0].message["id"]);

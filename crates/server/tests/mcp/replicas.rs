@@ -5,11 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, Counts, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    gate::Gate,
+    mcp::{Hello, text_of},
+    time::{eventually, ms, pause},
+};
 
-use crate::bed::{Gate, Setup, assert_error, assert_unavailable, count, eventually, ms, pause};
-use crate::client::{Hello, text_of};
+use crate::bed::{Setup, assert_error, assert_unavailable, count};
 use crate::visitor::Visitor;
-use crate::wire::{Ask, Exchange};
 
 const GROUP: &str = "replicas: {search: [a, b]},";
 

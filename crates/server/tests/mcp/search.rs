@@ -5,9 +5,9 @@ mod vectors;
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{gate::Gate, mcp::text_of, time::eventually};
 
-use crate::bed::{Gate, Setup, assert_unavailable, eventually};
-use crate::client::text_of;
+use crate::bed::{Setup, assert_unavailable};
 
 /// A breaker that opens at the first failure and stays open.
 const STAYS: &str = "failure_threshold: 1, open_for: 60s, recovery_threshold: 1";

@@ -3,9 +3,13 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    gate::Gate,
+    mcp::{Hello, McpClient, text_of},
+    time::{eventually, ms},
+};
 
-use crate::bed::{Gate, Setup, count, eventually, ms};
-use crate::client::{Client, Hello, text_of};
+use crate::bed::{Setup, count};
 use crate::visitor::Visitor;
 
 const FLOOD: &str = "authorization: Bearer key-of-flood\r\n";
@@ -13,12 +17,12 @@ const OTHER: &str = "authorization: Bearer key-of-other\r\n";
 const VARIABLES: &[(&str, &str)] = &[("FLOOD", "key-of-flood"), ("OTHER", "key-of-other")];
 const KEYS: &str = "keys: [{name: flood, key: 'env:FLOOD'}, {name: other, key: 'env:OTHER'}]";
 
-fn open(gate: &Gate, name: &str, headers: &str) -> Client {
+fn open(gate: &Gate, name: &str, headers: &str) -> McpClient {
     gate.open_as(&Hello { name, headers, ..Hello::default() })
 }
 
 /// Whether a session is still there.
-fn is_alive(client: &Client) -> bool {
+fn is_alive(client: &McpClient) -> bool {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
     client.post(&ping).expect("an answer").status == 200
 }
@@ -31,8 +35,8 @@ fn bed(fake: &FakeMcpServer, mcp: &'static str, top: &'static str) -> Gate {
 fn a_flood_of_sessions_costs_only_the_callers_own() {
     let fake = FakeMcpServer::start(Script::default());
     let gate = bed(&fake, "session: {max: 8},", KEYS);
-    let others: Vec<Client> = (0..2).map(|_| open(&gate, "other", OTHER)).collect();
-    let floods: Vec<Client> = (0..20).map(|_| open(&gate, "flood", FLOOD)).collect();
+    let others: Vec<McpClient> = (0..2).map(|_| open(&gate, "other", OTHER)).collect();
+    let floods: Vec<McpClient> = (0..20).map(|_| open(&gate, "flood", FLOOD)).collect();
     let alive: Vec<bool> = floods.iter().map(is_alive).collect();
     assert_eq!(alive[18..], [true, true], "the newest are there");
     assert_eq!(alive[..18], [false; 18], "a quarter of eight is two");
@@ -45,10 +49,10 @@ fn a_flood_of_sessions_costs_only_the_callers_own() {
 fn with_none_idle_a_new_session_is_refused_with_a_time_to_come_back() {
     let fake = FakeMcpServer::start(Script::default());
     let gate = bed(&fake, "session: {max: 8},", KEYS);
-    let busy: Vec<Client> = (0..2).map(|_| open(&gate, "flood", FLOOD)).collect();
-    let _streams: Vec<_> = busy.iter().map(Client::listen).collect();
+    let busy: Vec<McpClient> = (0..2).map(|_| open(&gate, "flood", FLOOD)).collect();
+    let _streams: Vec<_> = busy.iter().map(McpClient::listen).collect();
     let hello = Hello { headers: FLOOD, ..Hello::default() };
-    let mut refused = Client::introduce(gate.address(), &hello);
+    let mut refused = McpClient::introduce(gate.address(), &hello);
     assert_eq!(refused.status, 503);
     let after = refused.header("retry-after").and_then(|it| it.parse::<u32>().ok());
     assert!(after.is_some_and(|it| it > 0), "{}", refused.head);
@@ -64,9 +68,9 @@ fn with_the_whole_full_a_caller_below_its_share_is_refused_and_nobody_is_evicted
     let top =
         "keys: [{name: flood, key: 'env:FLOOD', share: 100%}, {name: other, key: 'env:OTHER'}]";
     let gate = bed(&fake, "session: {max: 4},", top);
-    let floods: Vec<Client> = (0..4).map(|_| open(&gate, "flood", FLOOD)).collect();
+    let floods: Vec<McpClient> = (0..4).map(|_| open(&gate, "flood", FLOOD)).collect();
     let hello = Hello { headers: OTHER, ..Hello::default() };
-    assert_eq!(Client::introduce(gate.address(), &hello).status, 503);
+    assert_eq!(McpClient::introduce(gate.address(), &hello).status, 503);
     assert!(floods.iter().all(is_alive));
     let fifth = open(&gate, "flood", FLOOD);
     assert!(is_alive(&fifth) && !is_alive(&floods[0]), "its own oldest made room");
@@ -76,7 +80,7 @@ fn with_the_whole_full_a_caller_below_its_share_is_refused_and_nobody_is_evicted
 fn the_only_key_has_everything() {
     let fake = FakeMcpServer::start(Script::default());
     let gate = bed(&fake, "session: {max: 4},", "keys: [{name: flood, key: 'env:FLOOD'}]");
-    let all: Vec<Client> = (0..4).map(|_| open(&gate, "flood", FLOOD)).collect();
+    let all: Vec<McpClient> = (0..4).map(|_| open(&gate, "flood", FLOOD)).collect();
     assert!(all.iter().all(is_alive));
 }
 

@@ -2,8 +2,12 @@
 
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
 
-use crate::bed::{Gate, Setup, assert_unavailable, count, eventually, ms, pause};
+use crate::bed::{Setup, assert_unavailable, count};
 use serde_json::json;
+use tidegate_testkit::{
+    gate::Gate,
+    time::{eventually, ms, pause},
+};
 
 fn tool(name: &str) -> Tool {
     Tool::new(name, Act::Echo)

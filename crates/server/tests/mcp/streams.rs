@@ -2,10 +2,13 @@
 
 use serde_json::json;
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    http::End,
+    mcp::{Hello, first_answer, post, text_of},
+    time::{eventually, ms},
+};
 
-use crate::bed::{Setup, count, eventually, ms};
-use crate::client::{Hello, first_answer, post, text_of};
-use crate::wire::End;
+use crate::bed::{Setup, count};
 
 #[test]
 fn the_stream_of_a_call_begins_with_an_empty_event_that_has_an_id() {
@@ -66,7 +69,7 @@ fn a_client_that_comes_back_after_the_answer_gets_it_too() {
     let mut call = client.start("tools/call", json!({"name": "slow"}));
     let prime = call.exchange.event().expect("it primes").id.expect("an id");
     drop(call);
-    crate::bed::pause(ms(600));
+    tidegate_testkit::time::pause(ms(600));
     let answer = client.resume(&prime).message().expect("the answer");
     assert_eq!(text_of(&answer["result"]), "slow done");
 }
@@ -156,7 +159,7 @@ fn twenty_calls_of_one_session_run_at_once() {
         let gate = Setup::of(&[("a", &fake)]).start();
         let client = gate.open();
         client.tools();
-        let began = crate::bed::now();
+        let began = tidegate_testkit::time::now();
         let calls: Vec<_> =
             (0..20).map(|_| client.start("tools/call", json!({"name": "slow"}))).collect();
         for call in calls {
@@ -219,7 +222,7 @@ fn a_call_whose_client_left_and_cannot_come_back_is_cancelled() {
     eventually("it has arrived", || fake.counts().delivered("slow") == 1);
     drop(call);
     eventually("its server is told", || fake.counts().cancelled == 1);
-    assert_eq!(gate.health("a")["consecutive_failures"], 0);
+    assert_eq!(gate.server_health("a")["consecutive_failures"], 0);
 }
 
 #[test]

@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-
-use crate::client::{post, usual};
-use crate::wire::{Ask, End, Exchange};
+use tidegate_testkit::{
+    exchange::{Ask, Exchange},
+    http::End,
+    mcp::{post, usual},
+};
 
 /// The revision.
 pub const VERSION: &str = "2026-07-28";
@@ -56,7 +58,7 @@ impl Visitor {
 
     /// Sends a request as it should be; returns at the head of its answer.
     pub fn ask(&self, method: &str, more: Value) -> Exchange {
-        self.ask_within(method, more, crate::wire::PATIENCE).expect("an answer")
+        self.ask_within(method, more, tidegate_testkit::time::PATIENCE).expect("an answer")
     }
 
     /// The same, with less patience.

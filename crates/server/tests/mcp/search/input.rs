@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::mcp::text_of;
 
 use super::{gate, names, tracker};
-use crate::client::text_of;
 
 fn defined(definition: &Value) -> Tool {
     let name = definition["name"].as_str().expect("a tool has a name");

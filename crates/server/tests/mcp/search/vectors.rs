@@ -8,10 +8,14 @@ use std::thread;
 
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_testkit::{
+    gate::Gate,
+    mcp::McpClient,
+    time::{eventually, ms, now},
+};
 
 use super::names;
-use crate::bed::{Gate, Setup, eventually, ms, now};
-use crate::client::Client;
+use crate::bed::Setup;
 
 /// How the service answers.
 const UP: u8 = 0;
@@ -116,7 +120,7 @@ fn gate(twins: &FakeMcpServer, embedder: &Embedder) -> Gate {
 }
 
 /// The first name that is found, and whether the answer says that it is degraded.
-fn find(client: &Client) -> (String, bool) {
+fn find(client: &McpClient) -> (String, bool) {
     let found = client.call("find_tool", json!({"tool_description": "convert a picture"}));
     assert_ne!(found["isError"], true, "{found}");
     let first = names(&found).first().map(|it| (*it).to_owned()).unwrap_or_default();

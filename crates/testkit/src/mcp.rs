@@ -9,7 +9,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::wire::{Ask, End, Exchange, PATIENCE};
+use crate::{
+    exchange::{Ask, Exchange},
+    http::End,
+    time::PATIENCE,
+};
 
 /// The revision most tests speak.
 pub const VERSION: &str = "2025-11-25";
@@ -32,7 +36,7 @@ impl Default for Hello<'_> {
 
 /// A session.
 #[derive(Debug)]
-pub struct Client {
+pub struct McpClient {
     address: SocketAddr,
     headers: String,
     pub session: String,
@@ -41,7 +45,7 @@ pub struct Client {
     ids: AtomicU64,
 }
 
-impl Client {
+impl McpClient {
     /// Opens a session without capabilities.
     pub fn open(address: SocketAddr) -> Self {
         Self::open_as(address, &Hello::default())
@@ -203,7 +207,7 @@ pub struct Pending {
 
 impl Pending {
     /// The next message on its stream.
-    pub fn next(&mut self) -> Result<Value, End> {
+    pub fn next_message(&mut self) -> Result<Value, End> {
         if self.exchange.is_stream() { self.exchange.message() } else { Ok(self.exchange.json()) }
     }
 
@@ -211,7 +215,7 @@ impl Pending {
     pub fn all(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
         loop {
-            let message = self.next();
+            let message = self.next_message();
             let message = message.unwrap_or_else(|end| panic!("no answer ({end:?}): {all:?}"));
             let is_answer = message["method"].is_null() && message["id"] == self.id;
             all.push(message);

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than anything that is meant to come, on a busy machine too.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::time::PATIENCE;
 
 /// How the bytes of an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,5 +223,5 @@ impl Client {
 }
 
 fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part)
+    memchr::memmem::find(bytes, part)
 }

@@ -10,21 +10,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::bed::now;
-
-/// Longer than anything that is meant to come, on a busy machine too.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How bytes ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// As HTTP says.
-    Whole,
-    /// The connection ended first.
-    Broken,
-    /// Nothing more came in time, and the connection stayed open.
-    Silent,
-}
+use crate::{
+    http::End,
+    time::{PATIENCE, now},
+};
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
