@@ -12,16 +12,15 @@ use anstream::ColorChoice;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    check, child, completions, explain, fake, fake_mcp, help, mcp, schema, serve, sim, tools,
+    check, child, completions, explain, fake, fake_mcp, help, init, mcp, schema, serve, sim,
+    tools,
 };
 use crate::exit::Exit;
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
 Examples:
-  tidegate serve                  the gateway; without a config file, its demo
-  tidegate check tidegate.yaml    every problem of a config file at once
-
+  tidegate serve    the gateway; without a config file, its demo
 Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
 
 /// An AI gateway that stays up when its backends do not, and can prove it on your laptop
@@ -48,6 +47,8 @@ pub(crate) struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a first config, from API keys or another product's file
+    Init(init::InitArgs),
     /// Is this config sound?
     Check(check::CheckArgs),
     /// Serve until told to stop
@@ -81,6 +82,7 @@ impl Command {
     /// Runs the verb that was typed.
     pub(crate) fn run(&self, printer: &Printer) -> Exit {
         match self {
+            Self::Init(args) => init::run(args, printer),
             Self::Check(args) => check::run(args, printer),
             Self::Serve(args) => serve::run(args, printer),
             Self::Sim(args) => sim::run(args, printer),

@@ -14,6 +14,7 @@ use serde_json::Value;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
     ("tidegate-config", &["tidegate-core"]),
+    ("tidegate-init", &["tidegate-config"]),
     ("tidegate-wire", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core"]),
     ("tidegate-search", &[]),
@@ -100,6 +101,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-sim",
             "tidegate-core",
             "tidegate-config",
+            "tidegate-init",
             "tidegate-mcp",
             "tidegate-search",
             "tidegate-fakes",

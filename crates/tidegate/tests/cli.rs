@@ -26,7 +26,19 @@ fn short_help_is_one_screen_of_24_lines_and_80_columns() {
 
 #[test]
 fn long_help_of_the_program_and_each_verb_is_as_committed() {
-    for verb in ["", "check", "completions", "explain", "help", "mcp", "schema", "sim", "tools"] {
+    for verb in [
+        "",
+        "check",
+        "completions",
+        "explain",
+        "help",
+        "init",
+        "man",
+        "mcp",
+        "schema",
+        "sim",
+        "tools",
+    ] {
         let args: Vec<&str> = [verb, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
         let mut command = program(&folder("long-help"));
         let help = run(command.args(&args).env("COLUMNS", "80"));
