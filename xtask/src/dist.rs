@@ -7,6 +7,7 @@
 //!   concerns it.
 //! - No path of the machine that built it is inside: two checkouts in different folders give the
 //!   same bytes.
+//! - Manual pages and completions lie beside it, made by the binary itself.
 //! - The result is looked at before it counts: a binary without the list, with symbols or with the
 //!   folder's path in it is an error.
 
@@ -44,9 +45,42 @@ pub(crate) fn run() -> anyhow::Result<()> {
         "install coreutils",
     )?;
     fs::write(folder.join("SHA256SUMS"), &sum).context("cannot write the checksum")?;
+    pages(&binary, &folder)?;
     let size = fs::metadata(&binary).map(|it| it.len()).unwrap_or(0);
     say::line(&format!("{} ({} KiB)\n{}", binary.display(), size / 1024, sum.trim_end()));
     Ok(())
+}
+
+/// Shells whose completions are packed, and the file names they look for.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "tidegate"), ("zsh", "_tidegate"), ("fish", "tidegate.fish")];
+
+/// Writes manual pages and completions.
+fn pages(binary: &Path, folder: &Path) -> anyhow::Result<()> {
+    let help = "the binary that was built does not run here";
+    let print = |args: &[&str]| quietly(Command::new(binary).args(args), help);
+    let manual = folder.join("share").join("man").join("man1");
+    fs::create_dir_all(&manual).context("cannot make the folder of manual pages")?;
+    let program = print(&["man"])?;
+    for verb in verbs(&program) {
+        let page = print(&["man", verb])?;
+        fs::write(manual.join(format!("tidegate-{verb}.1")), page)
+            .context("cannot write a page")?;
+    }
+    fs::write(manual.join("tidegate.1"), &program).context("cannot write a page")?;
+    let completions = folder.join("share").join("completions");
+    fs::create_dir_all(&completions).context("cannot make the folder of completions")?;
+    for (shell, name) in COMPLETIONS {
+        let script = print(&["completions", shell])?;
+        fs::write(completions.join(name), script).context("cannot write a completion")?;
+    }
+    Ok(())
+}
+
+/// The commands that the program's own page refers to.
+fn verbs(page: &str) -> Vec<&str> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix("tidegate\\-"));
+    lines.filter_map(|line| line.split('(').next()).collect()
 }
 
 /// The folder with `cargo auditable`, installed once.
@@ -126,7 +160,13 @@ fn cargo() -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
+    use super::{judge, verbs};
+
+    #[test]
+    fn the_verbs_are_read_from_the_programs_page() {
+        let page = ".SH SUBCOMMANDS\n.TP\ntidegate\\-check(1)\nIs it?\n.TP\ntidegate\\-sim(1)\nx\n";
+        assert_eq!(verbs(page), ["check", "sim"]);
+    }
 
     #[test]
     fn a_binary_without_its_list_of_crates_or_with_symbols_is_refused() {

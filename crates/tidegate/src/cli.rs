@@ -12,7 +12,7 @@ use anstream::ColorChoice;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    check, child, completions, explain, fake, fake_mcp, help, init, mcp, schema, serve, sim,
+    check, child, completions, explain, fake, fake_mcp, help, init, man, mcp, schema, serve, sim,
     tools,
 };
 use crate::exit::Exit;
@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     /// How does my shell complete tidegate's words?
     Completions(completions::CompletionsArgs),
+    /// Print the manual page of the program or of one command (roff)
+    Man(man::ManArgs),
     /// How does this work? (config, scenarios, breaker, exit-codes)
     Help(help::HelpArgs),
     /// Answer like a provider (for tests)
@@ -91,6 +93,7 @@ impl Command {
             Self::Tools(args) => tools::run(args, printer),
             Self::Schema(args) => schema::run(args, printer),
             Self::Completions(args) => completions::run(args, Cli::command(), printer),
+            Self::Man(args) => man::run(args, Cli::command(), printer),
             Self::Help(args) => help::run(args, Cli::command(), printer),
             Self::Fake(args) => fake::run(args, printer),
             Self::FakeMcp(args) => fake_mcp::run(args, printer),

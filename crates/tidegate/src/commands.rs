@@ -11,6 +11,7 @@ pub(crate) mod fake;
 pub(crate) mod fake_mcp;
 pub(crate) mod help;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod schema;
 pub(crate) mod serve;

@@ -57,6 +57,31 @@ fn help_pages_are_as_committed() {
 }
 
 #[test]
+fn the_manual_has_a_page_for_the_program_and_for_each_command_of_its_help() {
+    let page = tidegate("man", &["man"]);
+    assert_eq!((page.code, page.stderr.as_str()), (Some(0), ""));
+    assert!(page.stdout.contains(".TH tidegate 1"), "{}", page.stdout);
+    for section in ["NAME", "SYNOPSIS", "\"EXIT STATUS\"", "ENVIRONMENT", "FILES"] {
+        assert!(page.stdout.contains(&format!(".SH {section}")), "{section}: {}", page.stdout);
+    }
+    let help = tidegate("man", &["-h"]).stdout;
+    let verbs = help.split("Commands:\n").nth(1).and_then(|it| it.split("\n\n").next());
+    let verbs = verbs.expect("a list of commands").lines();
+    let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.contains(&"check"), "{verbs:?}");
+    for verb in verbs {
+        let title = format!("tidegate\\-{verb}(1)");
+        assert!(page.stdout.contains(&title), "{title}: {}", page.stdout);
+        let own = tidegate("man", &["man", verb]);
+        assert_eq!(own.code, Some(0), "{verb}");
+        assert!(own.stdout.contains(&format!(".TH tidegate-{verb} 1")), "{}", own.stdout);
+    }
+    for name in ["chekc", "__fake"] {
+        assert_eq!(tidegate("man", &["man", name]).code, Some(2), "{name}");
+    }
+}
+
+#[test]
 fn help_fits_terminals_of_60_80_and_120_columns() {
     for args in [&["-h"][..], &["sim", "-h"], &["help", "breaker"], &["explain", "TG010"]] {
         for columns in [60, 80, 120] {
