@@ -10,6 +10,7 @@
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
 //! | `conformance` | the MCP conformance suite, directly and through a gateway ([`conformance`]) |
 //! | `clients` | coding agents, unchanged, against the gateway ([`clients`]) |
+//! | `ops` | alert rules, metrics and the systemd unit, checked by their own tools ([`ops`]) |
 //! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `dist` | the release binary: locked, stripped, with its list of crates ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
@@ -27,6 +28,7 @@ mod dist;
 mod docs;
 mod install;
 mod mcp;
+mod ops;
 mod process;
 mod say;
 mod sdk;
@@ -35,7 +37,7 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     conformance | clients | bench [core | gateway | mcp] | dist | nightly>";
+                     conformance | clients | ops | bench [core | gateway | mcp] | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ["mcp"] => mcp::run().map(|_| ()),
         ["conformance"] => conformance::run().map(|_| ()),
         ["clients"] => clients::run(),
+        ["ops"] => ops::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["dist"] => dist::run(),
         ["nightly"] => ci::nightly(),
