@@ -46,7 +46,35 @@ fn a_sound_file_is_0_and_shows_its_routes() {
 tidegate.yaml is sound. 2 targets, 1 route, 0 MCP servers.
   fast    tier 0 near/small     tier 1 far/large
 ";
-    assert_eq!(run.stdout, expected);
+    assert!(run.stdout.starts_with(expected), "{}", run.stdout);
+}
+
+#[test]
+fn a_sound_file_says_which_outages_each_route_would_survive_and_why_not() {
+    let folder = folder("outages");
+    write(&folder, "tidegate.yaml", format!("{SOUND}  lone:\n    tiers: [[far/large]]\n"));
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+    assert!(run.stdout.contains("\n  fast survives 6 of 8 built-in outages\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\n    not hard-outage: "), "{}", run.stdout);
+    assert!(run.stdout.contains("\n    the route has a single target: "), "{}", run.stdout);
+    assert!(run.stdout.contains("total-loss cannot be survived by any config"), "{}", run.stdout);
+    // A machine without the keys gets the same answer: they are not what an outage is about.
+    let mut without = program(&folder);
+    let without = support::run(without.args(["check", "--json"]));
+    let with: Value = serde_json::from_str(&check(&folder, &["--json"]).stdout).expect("JSON");
+    let without: Value = serde_json::from_str(&without.stdout).expect("JSON");
+    assert_eq!(with["predictions"], without["predictions"]);
+    let [fast, lone] = with["predictions"].as_array().expect("a list").as_slice() else {
+        panic!("{with}");
+    };
+    assert_eq!((&fast["survived"], &fast["of"]), (&6.into(), &8.into()), "{fast}");
+    let outage = |name: &str| {
+        let outages = lone["outages"].as_array().expect("a list");
+        outages.iter().find(|it| it["scenario"] == name).expect("an outage").clone()
+    };
+    assert_eq!(outage("hard-outage")["survived"], false);
+    assert!(outage("hard-outage")["client_failures"].as_u64() > Some(100), "{lone}");
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! The findings are the result, so they go to stdout, problems and summary alike. Only a file
 //! that cannot be read as YAML at all gives no findings: then stderr says why.
 //!
+//! A sound file is also played through the outages that come with the program (`predict`); what
+//! becomes of them changes no exit code.
+//!
 //! Nothing is connected to without `--connect`, and then only by a file that is sound.
 //!
 //! | the file | exit code |
@@ -13,6 +16,7 @@
 //! | cannot be read: missing, a directory, not UTF-8, not YAML | 3 |
 
 mod connect;
+mod predict;
 mod report;
 
 use std::path::PathBuf;
@@ -89,7 +93,11 @@ fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
         }
     }
     let is_unreadable = loaded.is_unreadable();
-    let report = Report::of(source, loaded);
+    let is_sound = loaded.config.is_some();
+    let mut report = Report::of(source, loaded);
+    if is_sound {
+        report.predictions = predict::predict(source);
+    }
     if is_unreadable {
         return unreadable(args, source, &report, printer);
     }

@@ -10,6 +10,8 @@ use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::source::Source;
 use tidegate_config::{Config, Loaded, Summary};
 
+use super::predict::{self, Prediction};
+
 /// Space between two columns of the route table.
 const GAP: &str = "     ";
 
@@ -22,6 +24,8 @@ pub(super) struct Report {
     routes: Option<Vec<Route>>,
     /// What single providers are restricted to.
     served: Vec<Served>,
+    /// What would become of each route in outages.
+    pub(super) predictions: Vec<Prediction>,
 }
 
 /// A provider's name and the endpoints that it serves.
@@ -39,13 +43,20 @@ impl Report {
             counts: loaded.summary,
             routes: loaded.config.as_ref().map(routes),
             served: loaded.config.as_ref().map(served).unwrap_or_default(),
+            predictions: Vec::new(),
         }
     }
 
     /// The findings about a file that could not be read.
     pub(super) fn unread(file: &str, problem: Diagnostic) -> Self {
-        let (counts, routes, served) = (Summary::default(), None, Vec::new());
-        Self { file: file.to_owned(), problems: vec![problem], counts, routes, served }
+        Self {
+            file: file.to_owned(),
+            problems: vec![problem],
+            counts: Summary::default(),
+            routes: None,
+            served: Vec::new(),
+            predictions: Vec::new(),
+        }
     }
 
     /// How many problems stop the file from being used.
@@ -70,7 +81,8 @@ impl Report {
             let only =
                 |(name, words): &Served| format!("  {name} serves only {}\n", words.join(", "));
             let served: String = self.served.iter().map(only).collect();
-            return format!("{file} is sound{but}. {counts}.\n{table}{served}");
+            let outages = predict::lines(&self.predictions, file);
+            return format!("{file} is sound{but}. {counts}.\n{table}{served}{outages}");
         }
         // A file of which nothing could be understood has no counts to tell.
         let counts =
@@ -94,6 +106,7 @@ impl Report {
             "routes": self.counts.routes,
             "servers": self.counts.servers,
             "tiers": tiers,
+            "predictions": self.predictions.iter().map(Prediction::json).collect::<Vec<_>>(),
             "serves": self.served.iter().cloned().collect::<BTreeMap<_, _>>(),
         })
     }
@@ -208,6 +221,7 @@ mod tests {
             counts: Summary { targets: 3, routes: 2, servers: 1 },
             routes: is_sound.then(routes),
             served: Vec::new(),
+            predictions: Vec::new(),
         }
     }
 
