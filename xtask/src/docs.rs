@@ -19,6 +19,7 @@ struct Generator {
 
 /// Every generated file of the repository.
 const GENERATORS: &[Generator] = &[
+    Generator { path: "docs/diagnostics.md", text: crate::diagnostics::page },
     Generator { path: "docs/config.md", text: tidegate_config::schema::config_reference },
     Generator {
         path: "docs/tidegate.schema.json",

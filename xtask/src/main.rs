@@ -24,6 +24,7 @@ mod clients;
 mod conformance;
 mod counts;
 mod deny;
+mod diagnostics;
 mod dist;
 mod docs;
 mod install;

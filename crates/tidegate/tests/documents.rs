@@ -72,3 +72,19 @@ fn a_block_that_differs_is_caught_and_other_commands_are_left_alone() {
         "```console\n$ tidegate sim\nran sim\n$ cargo test\nkept\n```\n$ tidegate x\n"
     );
 }
+
+#[test]
+fn every_error_code_of_the_gateway_is_explained() {
+    let page = fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page");
+    let table =
+        fs::read_to_string(root().join("crates/wire/src/error_body.rs")).expect("the table");
+    let rows = table.lines().filter(|line| line.trim_start().starts_with("Self::"));
+    let codes: Vec<&str> = rows
+        .filter_map(|line| line.split_once("=> (")?.1.split('"').nth(1))
+        .chain(["no_healthy_backend", "backend_unavailable", "result_unknown", "busy"])
+        .collect();
+    assert!(codes.len() > 15, "the table of codes was not found: {codes:?}");
+    for code in codes {
+        assert!(page.contains(&format!("`{code}` | ")), "{code} is not in docs/troubleshooting.md");
+    }
+}
