@@ -49,6 +49,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tidegate_runtime::clock::timer_now;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep};
 
@@ -79,7 +80,7 @@ impl Fake {
     /// A fake inside the process.
     pub fn new(script: Script) -> Self {
         let course = ArcSwap::from_pointee(Course::start(script));
-        Self { started: Instant::now(), course, calls: Arc::default(), has_control: false }
+        Self { started: timer_now(), course, calls: Arc::default(), has_control: false }
     }
 
     fn with_control(script: Script) -> Self {

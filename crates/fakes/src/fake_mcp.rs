@@ -53,6 +53,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
+use tidegate_runtime::clock::timer_now;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -87,7 +88,7 @@ impl FakeMcp {
     /// A fake with this script.
     pub(crate) fn new(script: Script) -> Arc<Self> {
         Arc::new(Self {
-            started: Instant::now(),
+            started: timer_now(),
             record: Record::new(script.record),
             script: ArcSwap::from_pointee(script),
             talks: Mutex::default(),

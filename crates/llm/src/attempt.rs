@@ -30,6 +30,7 @@ use tidegate_gateway::provider::Target;
 use tidegate_net::upstream::{
     ConnectError, PooledConnection, SendError, SplicedBody, UpstreamBody,
 };
+use tidegate_runtime::clock::timer_now;
 use tidegate_wire::{
     body::{self, BodyKind},
     dialect::Dialect,
@@ -261,7 +262,7 @@ async fn refused(
 ) -> Failure {
     let mut body = Vec::new();
     let is_read = loop {
-        let Ok(frame) = context.wait(timers.idle(Instant::now()), rest.frame()).await else {
+        let Ok(frame) = context.wait(timers.idle(timer_now()), rest.frame()).await else {
             break false;
         };
         match frame {
@@ -391,7 +392,7 @@ impl PendingResponse {
 
     /// Waits for the first bytes of an answer that nobody here reads.
     async fn hold_to_first_bytes(mut self, context: &mut RequestContext) -> AttemptResult {
-        match self.chunk(context, self.timers.idle(Instant::now())).await {
+        match self.chunk(context, self.timers.idle(timer_now())).await {
             Err(interrupt) => AttemptResult::Failed(self.interrupted(context, interrupt)),
             Ok(None) => {
                 AttemptResult::Failed(self.failed(OutcomeKind::ServerError, "an empty body"))
@@ -413,7 +414,7 @@ impl PendingResponse {
     ) -> AttemptResult {
         let mut held_len = 0;
         loop {
-            match self.chunk(context, self.timers.idle(Instant::now())).await {
+            match self.chunk(context, self.timers.idle(timer_now())).await {
                 Err(Interrupt::Commit) => {
                     context.commit();
                     return AttemptResult::Passing(Box::new(self));

@@ -24,6 +24,7 @@ use http_body::{Body, Frame, SizeHint};
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 use tidegate_net::client_body::Broke;
 use tidegate_net::upstream::UpstreamBody;
+use tidegate_runtime::clock::timer_now;
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
@@ -31,7 +32,7 @@ use tidegate_wire::{
     mask::{Mask, MaskedStream},
 };
 use tokio::sync::futures::OwnedNotified;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::{
     attempt::PendingResponse,
@@ -71,7 +72,7 @@ impl CommittedBody {
             Some(last) => pending.timers.idle(last),
             // Committed without content, because its client would not wait any longer.
             None if pending.events.is_some() => pending.timers.first_content(),
-            None => pending.timers.idle(Instant::now()),
+            None => pending.timers.idle(timer_now()),
         };
         let mut committed = Self {
             context,
@@ -151,7 +152,7 @@ impl CommittedBody {
 
     /// Content came: the silence is over.
     fn restart_silence(&mut self) {
-        let deadline = self.timers.idle(Instant::now());
+        let deadline = self.timers.idle(timer_now());
         self.limit = deadline.limit;
         self.silence.as_mut().reset(deadline.at);
     }

@@ -11,6 +11,7 @@ use tidegate_core::{
     plan::PatienceVerdict,
     time::{Millis, Now},
 };
+use tidegate_runtime::clock::timer_now;
 use tokio::time::Instant;
 
 /// Which limit was reached.
@@ -55,18 +56,18 @@ pub(crate) struct Timers {
 
 impl Timers {
     pub(crate) fn new(timeouts: Timeouts, now: Now, deadline: Now) -> Self {
-        let began = Instant::now();
+        let began = timer_now();
         let left = Duration::from_millis(deadline.since(now).0.min(MAX_MS));
         Self { timeouts, began, sent: began, deadline: began + left }
     }
 
     pub(crate) fn sent(&mut self) {
-        self.sent = Instant::now();
+        self.sent = timer_now();
     }
 
     /// How long since the request had been sent.
     pub(crate) fn since_sent(&self) -> Millis {
-        self.sent_before(Instant::now())
+        self.sent_before(timer_now())
     }
 
     /// How long before a moment the request had been sent.

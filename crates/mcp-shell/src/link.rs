@@ -39,6 +39,7 @@ use tidegate_mcp::{
     stateless::discover,
 };
 use tidegate_runtime::{
+    clock::timer_now,
     rng,
     task::{self, Owned},
 };
@@ -180,7 +181,7 @@ impl Link {
             let busy = Unavailable { code: Code::Busy, ..self.unavailable(Cause::Busy) };
             return self.told(Answered::Unavailable(busy));
         };
-        let until = Instant::now() + Duration::from_millis(limit.0);
+        let until = timer_now() + Duration::from_millis(limit.0);
         let mut call = Call::new(&self.server.name, ask.errand, self.ground.now(), limit);
         let next = self.begin(&mut call);
         match self.carry(call, next, &ask, until).await {
@@ -201,7 +202,7 @@ impl Link {
         if let Ok(turn) = turns.try_acquire() {
             return Some(turn);
         }
-        let until = Instant::now() + Duration::from_millis(within.0);
+        let until = timer_now() + Duration::from_millis(within.0);
         timeout_at(until, turns.acquire()).await.ok()?.ok()
     }
 
@@ -235,7 +236,7 @@ impl Link {
 
     /// Sees to it that the connection is there, as a call would: with a permit, once.
     pub(crate) async fn bring_up(&self, within: Millis) -> Result<(), Unavailable> {
-        let until = Instant::now() + Duration::from_millis(within.0);
+        let until = timer_now() + Duration::from_millis(within.0);
         let mut call = Call::new(&self.server.name, Errand::Connect, self.ground.now(), within);
         let next = self.begin(&mut call);
         match self.brought(&mut call, next, until).await {

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use tidegate_runtime::clock::timer_now;
 use tokio::time::{Instant, timeout_at};
 
 use self::content_encoding::ContentEncoding;
@@ -42,11 +43,11 @@ pub async fn read_body(
     if body.size_hint().lower() > limit {
         return Err(TOO_LARGE);
     }
-    let began = Instant::now();
+    let began = timer_now();
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
-        let until = patience(began, Instant::now(), first.len() + rest.len());
+        let until = patience(began, timer_now(), first.len() + rest.len());
         let frame = timeout_at(until, body.frame()).await.map_err(|_| GONE)?;
         let Some(frame) = frame else { break };
         let Ok(data) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn s48_a_body_in_drops_runs_out_of_patience_and_a_slow_one_does_not() {
-        let began = Instant::now();
+        let began = timer_now();
         let at = |seconds| began + Duration::from_secs(seconds);
         assert_eq!(patience(began, at(0), 0), at(30));
         assert_eq!(patience(began, at(29), 3), at(30), "a byte now and then earns nothing");

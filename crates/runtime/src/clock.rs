@@ -1,4 +1,5 @@
-//! The only file that reads clocks.
+//! The only file of the shell that makes moments: everything else gets them from here, and clippy
+//! refuses `Instant::now` and `SystemTime::now` of the standard library and of tokio elsewhere.
 //!
 //! The core counts milliseconds since the gateway started, on the monotonic clock; wall-clock time
 //! is read only to render it and to understand HTTP dates, so a jump of it changes no decision.
@@ -42,4 +43,12 @@ impl Clock {
     pub fn unix_ms_of(&self, moment: Now) -> u64 {
         self.started_unix_ms.saturating_add(moment.0)
     }
+}
+
+/// The moment on the clock of tokio's timers, which tests can pause: what limits on waiting are
+/// counted from.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the file that reads clocks")]
+pub fn timer_now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header::CONTENT_TYPE, request::Parts};
+use tidegate_runtime::clock::timer_now;
 use tidegate_wire::form;
 use tokio::time::Instant;
 
@@ -39,7 +40,7 @@ struct Rendered {
 impl Course {
     pub(super) fn start(script: Script) -> Self {
         let (taken, rendered) = (AtomicU64::new(0), Mutex::default());
-        Self { script, since: Instant::now(), taken, rendered }
+        Self { script, since: timer_now(), taken, rendered }
     }
 
     /// What happens to a call.

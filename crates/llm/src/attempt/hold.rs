@@ -20,6 +20,7 @@ use std::time::Duration;
 use tidegate_config::file::RouteFile;
 use tidegate_core::outcome::OutcomeKind;
 use tidegate_gateway::provider::Target;
+use tidegate_runtime::clock::timer_now;
 use tidegate_wire::events::{EventReader, Step};
 use tokio::time::Instant;
 
@@ -202,7 +203,7 @@ fn see(reader: &mut EventReader, holding: &mut Holding) -> Seen {
         match step {
             Step::Quiet => {}
             Step::Content => {
-                let now = Instant::now();
+                let now = timer_now();
                 holding.content(now);
                 if holding.is_enough(now) {
                     return Seen::Enough;

@@ -12,6 +12,7 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     plan::PatienceVerdict,
 };
+use tidegate_runtime::clock::timer_now;
 use tokio::time::{Instant, timeout_at};
 
 use super::{AttemptRecord, RequestContext};
@@ -67,7 +68,7 @@ impl RequestContext {
     fn wake_at(&self) -> Option<Instant> {
         let wake_at = self.plan.wake_at(self.permit.as_ref()?)?;
         let left = wake_at.since(self.worker.gateway.now());
-        Some(Instant::now() + Duration::from_millis(left.0.min(MAX_MS)))
+        Some(timer_now() + Duration::from_millis(left.0.min(MAX_MS)))
     }
 
     fn check_patience(&mut self) -> PatienceVerdict {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_core::time::Millis;
 use tidegate_mcp::call::{Call, Code, Do, End};
-use tokio::time::Instant;
+use tidegate_runtime::clock::timer_now;
 
 use super::{Ask, Carried, Link, outcome_of};
 
@@ -26,7 +26,7 @@ impl Link {
         let waited = now.since(asked_at);
         call.waited(waited);
         let left = call.deadline().since(now);
-        let until = Instant::now() + Duration::from_millis(left.0);
+        let until = timer_now() + Duration::from_millis(left.0);
         let next = if turn.is_some() { self.go(&mut call) } else { call.no_turn(now) };
         let carried = self.carry(call, next, ask, until).await;
         let outcome = match &carried {
@@ -41,7 +41,7 @@ impl Link {
     /// Sees to it that the connection is there.
     pub(crate) async fn bring(&self, call: &mut Call) -> End {
         let left = call.deadline().since(self.ground.now());
-        let until = Instant::now() + Duration::from_millis(left.0);
+        let until = timer_now() + Duration::from_millis(left.0);
         let next = self.go(call);
         self.brought(call, next, until).await
     }

@@ -19,8 +19,11 @@ use tidegate_mcp::{
     message::{ErrorObject, METHOD_NOT_FOUND, Params},
     stateless::listen::{self, Filter},
 };
-use tidegate_runtime::task::{self, Owned};
-use tokio::{sync::Notify, time::Instant};
+use tidegate_runtime::{
+    clock::timer_now,
+    task::{self, Owned},
+};
+use tokio::sync::Notify;
 
 use super::Link;
 use crate::{
@@ -70,7 +73,7 @@ async fn run(link: Weak<Link>, about: About, talk: Rc<Conversation>, resubscribe
         let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
         let params = RawValue::from_string(params).ok();
         let params = Params::parse(params.as_deref()).unwrap_or_default();
-        let began = Instant::now();
+        let began = timer_now();
         let reply = tokio::select! {
             reply = talk.ask(listen::METHOD, params, Voice::of(&hello), AGAIN_AFTER) => reply,
             // At once: whoever wishes expects to hear what comes next.

@@ -23,10 +23,13 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_gateway::own_request::{AskRoute, OwnRequest};
 use tidegate_mcp::listing::fingerprint;
-use tidegate_runtime::task::{self, Owned};
+use tidegate_runtime::{
+    clock::timer_now,
+    task::{self, Owned},
+};
 use tidegate_search::{Index, Vectors};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use super::vectors::{KEPT_MAX, Space, Store, read, text_of};
 
@@ -100,7 +103,7 @@ impl Embeddings {
         if index.documents().is_empty() {
             return Outside::default();
         }
-        let until = Instant::now() + FIND_WITHIN;
+        let until = timer_now() + FIND_WITHIN;
         let mut state = self.filled(ask_route, route, index, filling);
         let asking = self.ask_for_request(ask_route, route, text);
         // A round that has failed once is not waited for.

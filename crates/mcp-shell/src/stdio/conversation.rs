@@ -24,12 +24,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::IgnoredAny;
 use tidegate_core::outcome::OutcomeKind;
 use tidegate_mcp::cause::{Cause, Delivery};
+use tidegate_runtime::clock::timer_now;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::children::Place;
 use super::lines::{Line, Lines};
@@ -301,7 +302,7 @@ struct Dropped<'a> {
 impl Dropped<'_> {
     fn garbage(&mut self, line: &[u8]) {
         self.count = self.count.saturating_add(1);
-        if self.throttle.admits(Instant::now()) {
+        if self.throttle.admits(timer_now()) {
             let line = self.shared.cleaner.clean(line);
             let (server, dropped) = (&*self.shared.name, self.count);
             tracing::warn!(server, dropped, line, "a server's program printed what is no message");
@@ -310,7 +311,7 @@ impl Dropped<'_> {
 
     fn too_long(&mut self, bytes: u64, call: Option<u64>) {
         self.count = self.count.saturating_add(1);
-        if self.throttle.admits(Instant::now()) {
+        if self.throttle.admits(timer_now()) {
             let (server, dropped) = (&*self.shared.name, self.count);
             let limit = self.shared.answer_max.get();
             let is_answer = call.is_some();

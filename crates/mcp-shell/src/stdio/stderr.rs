@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use tidegate_config::secret::Secret;
+use tidegate_runtime::clock::timer_now;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 use super::Shared;
 use super::lines::{Line, Lines};
@@ -40,7 +41,7 @@ pub(super) async fn listen(mut stderr: impl AsyncRead + Unpin, shared: &Shared) 
         tokio::select! {
             // Or a flood would leave no time to say that there is one.
             biased;
-            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+            () = sleep_until(due.unwrap_or_else(timer_now)), if due.is_some() => {
                 ear.tell_left_out();
                 continue;
             }
@@ -71,7 +72,7 @@ impl Ear<'_> {
             Line::TooLong(ends) => cleaner.safe_part(&ends.head),
         };
         self.shared.tail.borrow_mut().add(raw);
-        if self.throttle.admits(Instant::now()) {
+        if self.throttle.admits(timer_now()) {
             let line = cleaner.clean(raw);
             tracing::info!(server = &*self.shared.name, line, "a server's program says");
         }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use tidegate_runtime::clock::timer_now;
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -56,7 +57,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_told_in_part_and_counted() {
         let mut throttle = Throttle::new(2);
-        let start = Instant::now();
+        let start = timer_now();
         let told = (0..10).filter(|_| throttle.admits(start)).count();
         assert_eq!((told, throttle.due()), (2, Some(start + SECOND)));
         assert_eq!(throttle.take_left_out(), Some(8));

@@ -11,6 +11,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use http::Version;
+use tidegate_runtime::clock::timer_now;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -62,7 +63,7 @@ const FORGIVEN: u32 = 20;
 impl Activity {
     pub fn new() -> Rc<Self> {
         Rc::new(Self {
-            waiting: Cell::new(Some((Wait::NextRequest, Instant::now()))),
+            waiting: Cell::new(Some((Wait::NextRequest, timer_now()))),
             answering: Cell::new(0),
             is_http11: Cell::new(false),
             has_begun: Cell::new(false),
@@ -128,7 +129,7 @@ impl Activity {
         let since = match (self.waiting.get(), wait) {
             (_, None) => None,
             (Some((known, since)), Some(wait)) if known == wait => Some(since),
-            (_, Some(_)) => Some(Instant::now()),
+            (_, Some(_)) => Some(timer_now()),
         };
         self.waiting.set(wait.zip(since));
         since
@@ -187,7 +188,7 @@ impl AnsweringGuard {
     pub(super) fn gave(&self, something: bool) {
         let mut untaken = self.activity.untaken.borrow_mut();
         if something {
-            untaken.insert(self.number, Instant::now());
+            untaken.insert(self.number, timer_now());
         } else {
             untaken.remove(&self.number);
         }
@@ -211,7 +212,7 @@ impl Drop for AnsweringGuard {
             }
         }
         if !activity.is_answering() {
-            activity.waiting.set(Some((Wait::NextRequest, Instant::now())));
+            activity.waiting.set(Some((Wait::NextRequest, timer_now())));
             if let Some(reader) = activity.reader.borrow_mut().take() {
                 reader.wake();
             }

@@ -19,8 +19,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tidegate_runtime::clock::timer_now;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
 use super::activity::{Activity, Wait};
 use super::half_close::{Beats, INTERIM};
@@ -66,7 +67,7 @@ impl<T> ClientIo<T> {
             io,
             scan: None,
             activity,
-            read_timer: Box::pin(sleep_until(Instant::now() + IDLE_FOR)),
+            read_timer: Box::pin(sleep_until(timer_now() + IDLE_FOR)),
             stuck: None,
             is_ended: false,
             beats: None,
@@ -116,7 +117,7 @@ impl<T> ClientIo<T> {
             return written;
         }
         self.activity.waits_for(Some(Wait::Reading));
-        let until = || Box::pin(sleep_until(Instant::now() + WRITE_WITHIN));
+        let until = || Box::pin(sleep_until(timer_now() + WRITE_WITHIN));
         ready!(self.stuck.get_or_insert_with(until).as_mut().poll(cx));
         self.is_late = true;
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
@@ -145,7 +146,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> ClientIo<T> {
 
     /// Reads and drops what the client is still sending, for a short while.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let until = || (Box::pin(sleep_until(Instant::now() + LINGER_FOR)), LINGER_BYTES);
+        let until = || (Box::pin(sleep_until(timer_now() + LINGER_FOR)), LINGER_BYTES);
         let (timer, left) = self.linger.get_or_insert_with(until);
         let mut dropped = [0; 4096];
         while *left > 0 && timer.as_mut().poll(cx).is_pending() {
@@ -262,7 +263,7 @@ mod tests {
         let (mut client, ours) = duplex(256);
         let mut ours = ClientIo::new(ours, activity);
         client.write_all(sent).await.expect("there is room");
-        let began = Instant::now();
+        let began = timer_now();
         let mut buffer = [0; 64];
         loop {
             match ours.read(&mut buffer).await {
@@ -345,7 +346,7 @@ mod tests {
         let _guard = activity.begin(Version::HTTP_11);
         activity.closing_cancels(true);
         drop(client);
-        let began = Instant::now();
+        let began = timer_now();
         assert_eq!(ours.read(&mut buffer).await.expect("the end"), 0);
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
@@ -354,7 +355,7 @@ mod tests {
     async fn s52_a_client_that_takes_nothing_is_let_go_and_a_slow_one_is_not() {
         let (mut client, ours) = duplex(64);
         let mut ours = ClientIo::new(ours, Activity::new());
-        let began = Instant::now();
+        let began = timer_now();
         let slow = async {
             let mut buffer = [0; 32];
             for _ in 0..4 {

@@ -10,7 +10,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tidegate_runtime::clock::timer_now;
+use tokio::time::{Sleep, sleep_until};
 
 /// An interim response, which a client of HTTP/1.1 has to expect at any time (RFC 9110, 15.2).
 pub(super) const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -29,14 +30,14 @@ pub(super) struct Beats {
 
 impl Beats {
     pub(super) fn new() -> Self {
-        Self { timer: Box::pin(sleep_until(Instant::now() + FIRST_AFTER)), pause: FIRST_AFTER }
+        Self { timer: Box::pin(sleep_until(timer_now() + FIRST_AFTER)), pause: FIRST_AFTER }
     }
 
     /// Ready at each of the moments.
     pub(super) fn poll_beat(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         ready!(self.timer.as_mut().poll(cx));
         self.pause = (self.pause * 2).min(LATER_AT_MOST);
-        self.timer.as_mut().reset(Instant::now() + self.pause);
+        self.timer.as_mut().reset(timer_now() + self.pause);
         Poll::Ready(())
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tidegate_runtime::task;
+use tidegate_runtime::{clock::timer_now, task};
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -150,13 +150,13 @@ impl Pool {
         if kept.len() >= IDLE_MAX {
             kept.remove(0);
         }
-        kept.push(Idle { h1, since: Instant::now() });
+        kept.push(Idle { h1, since: timer_now() });
     }
 
     /// Closes what has been idle for too long, or was closed by the other side meanwhile. Asking
     /// for a connection does so for its provider; this is for those that nobody asks for.
     pub fn sweep(&self) {
-        let now = Instant::now();
+        let now = timer_now();
         self.idle.borrow_mut().retain(|_, kept| {
             kept.retain_mut(|it| it.is_usable(now));
             !kept.is_empty()
@@ -173,7 +173,7 @@ impl Pool {
     fn kept_h1(&self, provider: &Arc<str>) -> Option<Box<H1>> {
         let mut idle = self.idle.borrow_mut();
         let kept = idle.get_mut(provider)?;
-        let now = Instant::now();
+        let now = timer_now();
         while let Some(mut warmest) = kept.pop() {
             if warmest.is_usable(now) {
                 return Some(warmest.h1);

@@ -90,7 +90,8 @@ mod tests {
     use std::net::TcpListener;
 
     use socket2::{Domain, Socket, Type};
-    use tokio::time::{Instant, timeout};
+    use tidegate_runtime::clock::timer_now;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -126,7 +127,7 @@ mod tests {
         let (_hole, _filling, silent) = black_hole();
         let good = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let good = good.local_addr().map(|address| (good, address)).expect("it is bound");
-        let began = Instant::now();
+        let began = timer_now();
         let raced = timeout(Duration::from_secs(5), race(vec![silent, silent, good.1])).await;
         let stream = raced.expect("long before the limit").expect("one address answers");
         assert_eq!(stream.peer_addr().ok(), Some(good.1));
@@ -138,7 +139,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let closed = listener.local_addr().expect("it is bound");
         drop(listener);
-        let began = Instant::now();
+        let began = timer_now();
         assert_eq!(race(vec![closed; 5]).await.err(), Some(ConnectError::Refused));
         assert!(began.elapsed() < STAGGER, "{:?}", began.elapsed());
     }

@@ -10,9 +10,10 @@ use tidegate_core::{
     transition::Notes,
 };
 use tidegate_gateway::test_bed;
+use tidegate_runtime::clock::timer_now;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::*;
 
@@ -31,7 +32,7 @@ async fn asked_over<F: Future<Output = ProbeReply> + 'static>(
     ask: impl Fn(&str) -> F,
 ) -> Asked {
     let asked = Asked::default();
-    let start = Instant::now();
+    let start = timer_now();
     let now = || Now(start.elapsed().as_millis() as u64);
     let recording = |_: Rc<Worker>, target: Arc<Target>| {
         let name = target.provider.name.to_string();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::json;
+use tidegate_runtime::clock::timer_now;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use super::{Bed, answer, usual};
 use crate::http::tests::bed::{Piece, Reply, Seen, event, local, local_paused, note};
@@ -48,7 +48,7 @@ fn a_call_that_hangs_holds_the_end_back_for_seconds_only() {
         bed.open().await;
         bed.ask(1, "tools/call").await;
         bed.server.until(|it| it.count(|seen| seen.is("tools/call")) == 1).await;
-        let began = Instant::now();
+        let began = timer_now();
         bed.close_input();
         bed.over().await;
         let took = began.elapsed();
@@ -64,7 +64,7 @@ fn whoever_says_stop_waits_for_no_call() {
         bed.open().await;
         bed.ask(1, "tools/call").await;
         bed.server.until(|it| it.count(|seen| seen.is("tools/call")) == 1).await;
-        let began = Instant::now();
+        let began = timer_now();
         bed.stop.send_replace(true);
         bed.over().await;
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use http::Method;
 use serde_json::json;
+use tidegate_runtime::clock::timer_now;
 use tokio::net::TcpListener;
 
 use super::{Bed, answer, error, hello, usual};
@@ -205,7 +206,7 @@ fn a_gateway_that_is_not_there_is_waited_for_at_the_first_word_only() {
         for (message, waits) in
             [(hello(), true), (json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}), false)]
         {
-            let began = tokio::time::Instant::now();
+            let began = timer_now();
             bed.say(message).await;
             let words = bed.hear().await["error"]["message"].clone();
             let expected = "does not answer: connection refused; start it with `tidegate serve`";

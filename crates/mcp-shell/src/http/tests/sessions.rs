@@ -6,7 +6,7 @@ use std::rc::Rc;
 use http::Method;
 use tidegate_core::outcome::OutcomeKind;
 use tidegate_mcp::cause::{Cause, Delivery};
-use tokio::time::Instant;
+use tidegate_runtime::clock::timer_now;
 
 use super::bed::{Reply, Seen, Server, Talk, event, local, local_paused, note, result};
 use crate::transport::Event;
@@ -106,7 +106,7 @@ fn a_call_that_hears_nothing_ends_with_the_lost_session_after_a_second() {
         server.until(|server| server.count(|seen| seen.id() == 1) == 1).await;
         talk.request(2, "tools/call");
         assert!(talk.failure(2).await.is_session_loss);
-        let lost_at = Instant::now();
+        let lost_at = timer_now();
         // Meanwhile nothing more is sent.
         talk.request(3, "tools/call");
         let failure = talk.failure(3).await;
@@ -183,7 +183,7 @@ fn a_server_that_does_not_answer_the_end_is_left_after_two_seconds() {
         let server = Server::start(with_session(|_| Reply::Silence)).await;
         let mut talk = Talk::with(&server);
         talk.initialise().await;
-        let from = Instant::now();
+        let from = timer_now();
         talk.transport.close().await;
         assert_eq!(from.elapsed().as_millis(), 2000);
     });

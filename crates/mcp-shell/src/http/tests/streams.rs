@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use http::Method;
 use tidegate_mcp::cause::{Cause, Delivery};
-use tokio::time::Instant;
+use tidegate_runtime::clock::timer_now;
 
 use super::bed::{Piece, Reply, Server, Talk, event, local, local_paused, note, result};
 
@@ -66,7 +66,7 @@ fn a_stream_that_ends_is_opened_again_where_it_ended_and_ever_later_if_it_is_emp
     local_paused(async {
         let times = Rc::new(Cell::new(Vec::new()));
         let seen_at = Rc::clone(&times);
-        let from = Instant::now();
+        let from = timer_now();
         let server = Server::start(move |seen| match seen.method {
             Method::GET => {
                 let mut all = seen_at.take();
@@ -113,7 +113,7 @@ fn a_call_whose_stream_was_closed_is_taken_up_where_it_ended() {
         })
         .await;
         let mut talk = Talk::with(&server);
-        let from = Instant::now();
+        let from = timer_now();
         talk.request(5, "tools/call");
         assert_eq!(talk.message().await, (note(1), Some(5)));
         assert_eq!(talk.message().await, (note(2), Some(5)));

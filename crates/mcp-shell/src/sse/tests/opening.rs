@@ -4,7 +4,7 @@ use http::Method;
 use tidegate_config::secret::SecretRef;
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::cause::{Cause, Delivery};
-use tokio::time::Instant;
+use tidegate_runtime::clock::timer_now;
 
 use super::{Talk, endpoint};
 use crate::http::tests::bed::{Piece, Reply, Server, event, local, local_paused, note};
@@ -105,7 +105,7 @@ fn a_server_that_names_no_address_is_left_when_the_time_for_a_connect_is_over() 
     for reply in [|| Reply::Silence, || Reply::events(vec![event(&note(1)), Piece::Hang])] {
         local_paused(async move {
             let server = Server::start(move |_| reply()).await;
-            let from = Instant::now();
+            let from = timer_now();
             let failure = Talk::by(&server.file()).await.err().expect("no conversation");
             assert_eq!(from.elapsed().as_secs(), 5);
             let limit = Millis::seconds(5);
