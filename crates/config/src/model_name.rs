@@ -5,7 +5,7 @@
 //! without a slash, or none at all, the default route. Anything else is not found, and the answer
 //! lists what exists.
 
-use crate::{file::ConfigFile, glob::Glob};
+use crate::{file::ConfigFile, glob};
 
 /// What a model name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn destination<'a>(
     if let Some((route, _)) = file.routes.get_key_value(name) {
         return Ok(Destination::Route(route));
     }
-    let fits = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| glob.matches(name));
+    let fits = |pattern: &String| glob::parse(pattern).is_ok_and(|glob| glob.matches(name));
     let by_pattern = file.routes.iter().find(|(_, route)| route.matches.iter().any(fits));
     if let Some((route, _)) = by_pattern.filter(|_| !name.is_empty()) {
         return Ok(Destination::Route(route));

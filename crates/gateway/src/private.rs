@@ -18,6 +18,7 @@ use tidegate_config::{
     secret::{Secret, SecretRef},
 };
 use tidegate_core::time::Millis;
+use tidegate_net::secret::random_hex;
 
 /// The client's name in logs and decisions.
 const NAME: &str = "stdio";
@@ -41,7 +42,7 @@ impl Private {
     pub fn new(given: Option<&str>) -> Result<Self, &'static str> {
         let key = match given {
             Some(key) => key.to_owned(),
-            None => random().ok_or("the system gives no random numbers")?,
+            None => random_hex::<32>().ok_or("the system gives no random numbers")?,
         };
         match SecretRef::parse(&key) {
             Ok(SecretRef::Literal(key)) => Ok(Self { key, is_given: given.is_some() }),
@@ -76,13 +77,6 @@ impl Private {
         };
         file.keys.get_or_insert_default().push(caller);
     }
-}
-
-/// 256 random bits.
-fn random() -> Option<String> {
-    let mut bytes = [0_u8; 32];
-    rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
-use tidegate_config::{file::RouteFile, glob::Glob};
+use tidegate_config::{file::RouteFile, glob};
 use tidegate_core::{
     LastError,
     explain::{Explanation, Verdict},
@@ -26,8 +26,8 @@ use tidegate_core::{
     snapshot::{BackendSnapshot, Reason, Snapshot},
     time::Now,
 };
-use tidegate_net::percent::decoded;
 use tidegate_runtime::clock::Clock;
+use tidegate_text::percent::decoded_name;
 
 use super::guard::MODELS;
 use crate::{caller::Caller, live::Live, log::rfc3339};
@@ -57,7 +57,7 @@ pub fn get(
         "/v1/models" => models(live, caller, shape),
         _ => {
             let id = path.strip_prefix(MODELS)?;
-            let name = decoded(id).unwrap_or_else(|| id.to_owned());
+            let name = decoded_name(id).unwrap_or_else(|| id.to_owned());
             match model(live, caller, shape, &name) {
                 Some(found) => found,
                 None => return Some((StatusCode::NOT_FOUND, bytes(&shape.missing(&name)))),
@@ -316,7 +316,7 @@ fn model(live: &Live, caller: &Caller, shape: Shape, id: &str) -> Option<Value> 
     if let Some((id, owner)) = listed {
         return Some(shape.model(&id, &owner));
     }
-    let fits = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| glob.matches(id));
+    let fits = |pattern: &String| glob::parse(pattern).is_ok_and(|glob| glob.matches(id));
     let matching = live.file.routes.iter().find(|(_, route)| route.matches.iter().any(fits));
     matching.filter(|(name, _)| caller.may_use(name)).map(|_| shape.model(id, OURS))
 }

@@ -30,12 +30,14 @@ use tidegate_mcp::{
     catalogue::{CAPABILITIES, Catalogue},
     listing::{Kind, Listing},
     message::{self, Fault, Id, Version},
-    names::{Glob, Naming, NamingSettings, ServerNames},
+    names::{Naming, NamingSettings, ServerNames},
     raw::{Fields, quoted},
     session::{Visibility, Waits},
     stateless::Envelope,
 };
+use tidegate_net::secret::random_hex;
 use tidegate_runtime::task::{self, Owned};
+use tidegate_text::glob::Glob;
 
 pub(crate) use self::admission::CallTurn;
 use self::admission::Calls;
@@ -419,9 +421,7 @@ fn no_servers() -> Answer {
 
 /// 128 random bits.
 pub(super) fn random_id() -> Option<String> {
-    let mut bytes = [0_u8; 16];
-    rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    random_hex::<16>()
 }
 
 fn visibility(mcp: &McpFile) -> Visibility {

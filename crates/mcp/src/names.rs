@@ -15,11 +15,10 @@
 //! - `rename` comes before the prefix, and the filters before `rename`: they see a tool's own name.
 //!   Both are about tools; prompts have neither.
 
-mod glob;
-
 use std::collections::BTreeMap;
 
-pub use self::glob::Glob;
+use tidegate_text::glob::Glob;
+
 use crate::listing::fingerprint;
 
 /// Characters of an offered name: the limit of LLM APIs, which is stricter than the protocol's.

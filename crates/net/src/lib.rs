@@ -3,12 +3,12 @@
 //! - [`connection`]: a client's, on whichever listener; [`read_body`]: its request's
 //!   body; [`client_body`]: the answer's; [`passed`]: requests that come round in a loop.
 //! - [`upstream`]: those to providers and servers, TLS, one pool per thread.
-//! - [`percent`], [`query`]: escapes and query strings.
+//! - [`query`]: query strings; [`secret`]: random text that nobody can guess.
 
 pub mod client_body;
 pub mod connection;
 pub mod passed;
-pub mod percent;
 pub mod query;
 pub mod read_body;
+pub mod secret;
 pub mod upstream;

@@ -8,6 +8,8 @@
 //! - What the config says about a parameter cannot be changed by a client: its own parameter of
 //!   that name is left out.
 
+use tidegate_text::percent::escaped_byte;
+
 /// Names that providers and clients give to credentials, in lower case, letters and digits only.
 const KEY_NAMES: &[&str] = &[
     "accesskey",
@@ -56,19 +58,11 @@ fn name_of(pair: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((&first, tail)) = rest.split_first() {
-        let escaped = tail.get(..2).filter(|_| first == b'%');
-        let digits = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        let is_hex = |text: &&str| text.bytes().all(|digit| digit.is_ascii_hexdigit());
-        match digits.filter(is_hex).and_then(|text| u8::from_str_radix(text, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(if first == b'+' { b' ' } else { first });
-                rest = tail;
-            }
-        }
+        let plain = (if first == b'+' { b' ' } else { first }, tail);
+        let escaped = if first == b'%' { escaped_byte(tail) } else { None };
+        let (byte, after) = escaped.unwrap_or(plain);
+        bytes.push(byte);
+        rest = after;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,4 +1,5 @@
-//! The only file that makes random numbers: one stream per thread, seeded by the system.
+//! Random numbers for choices and ids that are no secret: one stream per thread, seeded by the
+//! system. Secrets come from the provider of cryptography (`tidegate_net::secret`).
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};

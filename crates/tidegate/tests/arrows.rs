@@ -13,20 +13,22 @@ use serde_json::Value;
 /// Which crates of the workspace a crate may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
-    ("tidegate-config", &["tidegate-core"]),
+    ("tidegate-text", &[]),
+    ("tidegate-config", &["tidegate-core", "tidegate-text"]),
     ("tidegate-init", &["tidegate-config"]),
     ("tidegate-wire", &["tidegate-core"]),
-    ("tidegate-mcp", &["tidegate-core"]),
+    ("tidegate-mcp", &["tidegate-core", "tidegate-text"]),
     ("tidegate-search", &[]),
     ("tidegate-sim", &["tidegate-core", "tidegate-config", "tidegate-mcp", "tidegate-search"]),
     ("tidegate-runtime", &["tidegate-core"]),
-    ("tidegate-net", &["tidegate-config", "tidegate-runtime"]),
+    ("tidegate-net", &["tidegate-config", "tidegate-text", "tidegate-runtime"]),
     ("tidegate-fakes", &["tidegate-config", "tidegate-runtime", "tidegate-wire"]),
     (
         "tidegate-gateway",
         &[
             "tidegate-core",
             "tidegate-config",
+            "tidegate-text",
             "tidegate-wire",
             "tidegate-mcp",
             "tidegate-runtime",
@@ -51,6 +53,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "tidegate-core",
             "tidegate-config",
+            "tidegate-text",
             "tidegate-wire",
             "tidegate-mcp",
             "tidegate-search",
@@ -65,6 +68,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "tidegate-core",
             "tidegate-config",
+            "tidegate-text",
             "tidegate-wire",
             "tidegate-mcp",
             "tidegate-runtime",

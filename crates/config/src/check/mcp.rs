@@ -5,7 +5,7 @@ use crate::{
     codes::config as codes,
     diagnostic::quoted,
     file::{KeepaliveMethod, ServerFile},
-    glob::Glob,
+    glob,
     path::KeyPath,
 };
 
@@ -99,7 +99,7 @@ impl<'a> Check<'a> {
         let include = server.include.iter().flatten().enumerate().map(|entry| ("include", entry));
         let exclude = server.exclude.iter().enumerate().map(|entry| ("exclude", entry));
         for (key, (at, text)) in include.chain(exclude) {
-            if let Err(problem) = Glob::parse(text) {
+            if let Err(problem) = glob::parse(text) {
                 let place = path.key(key).index(at);
                 self.report(self.error(&codes::BAD_GLOB, &place, format!("`{place}`: {problem}")));
             }

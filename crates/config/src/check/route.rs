@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_text::glob::Glob;
+
 use super::{Check, Unknown};
 use crate::{
     codes::config as codes,
     diagnostic::quoted,
     document::NodeKind,
     file::{Pick, RouteFile},
-    glob::Glob,
+    glob,
     path::KeyPath,
 };
 
@@ -196,7 +198,7 @@ impl<'a> Check<'a> {
         for (name, route) in &file.routes {
             for (at, text) in route.matches.iter().enumerate() {
                 let place = KeyPath::from("routes").key(name).key("match").index(at);
-                let glob = match Glob::parse(text) {
+                let glob = match glob::parse(text) {
                     Ok(glob) => glob,
                     Err(problem) => {
                         let message = format!("`{place}`: {problem}");

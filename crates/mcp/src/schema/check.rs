@@ -3,6 +3,7 @@
 use std::mem;
 
 use serde_json::{Map, Value};
+use tidegate_text::percent::decoded;
 
 use super::{PROBLEMS_MAX, place::Place, problem::Problem, verdict::Verdict};
 
@@ -162,7 +163,7 @@ impl<'s> Check<'s> {
     /// The schema that a reference of this document leads to.
     pub(super) fn referred(&self, reference: &str) -> Option<&'s Value> {
         let pointer = reference.strip_prefix('#').filter(|_| self.is_one_document)?;
-        self.root.pointer(&percent_decoded(pointer)?)
+        self.root.pointer(&decoded(pointer)?)
     }
 
     /// Tells a problem, unless enough are told.
@@ -211,20 +212,4 @@ fn has_inside(root: &Value, key: &str) -> bool {
         }
     }
     false
-}
-
-/// The fragment of a reference; `None` if it is written wrongly.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let (high, low) = (digit()?, digit()?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
 }

@@ -8,10 +8,11 @@ use tidegate_mcp::{
     era,
     listing::{Gather, Item, Kind, ServerInfo, has_hidden_text},
     message::{ErrorObject, Message, Params, is_batch, parse_batch},
-    names::{Glob, Naming},
+    names::Naming,
     raw::Fields,
     stateless::{Envelope, belongs, discover, dress, input::Needed, listen::Filter, mirror},
 };
+use tidegate_text::glob::Glob;
 
 use crate::support::{cases, json_value, raw, settings};
 

@@ -4,7 +4,8 @@
 
 use http::{Method, StatusCode, Uri};
 use tidegate_gateway::admin_token::AdminAccess;
-use tidegate_net::{percent::decoded, read_body::Refusal};
+use tidegate_net::read_body::Refusal;
+use tidegate_text::percent::decoded_name;
 
 /// What is behind a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +128,7 @@ fn matched(pattern: &str, path: &str) -> Option<Option<String>> {
         return (pattern == path).then_some(None);
     };
     let id = path.strip_prefix(before)?.strip_suffix(after)?;
-    decoded(id).filter(|id| !id.is_empty()).map(Some)
+    decoded_name(id).filter(|id| !id.is_empty()).map(Some)
 }
 
 /// The address with a plain word for the id, which may hold escapes that no other path has.

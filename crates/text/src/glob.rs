@@ -1,4 +1,5 @@
-//! Patterns for tool names: `*` for any text, `?` for any one character.
+//! Patterns for names of models and tools: `*` for any text, `/` included, `?` for any one
+//! character; nothing else is special.
 //!
 //! Matching looks for the pieces between stars one after the other, each as early as possible, and
 //! never goes back: time is at worst the product of both lengths, and there is no pattern that
@@ -37,6 +38,12 @@ impl Glob {
         }
         fits(first, head) && fits(last, tail)
     }
+
+    /// Whether it can fit only its own text.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        !self.0.iter().any(|c| matches!(c, '*' | '?'))
+    }
 }
 
 /// Whether a text fits a piece of equal length.
@@ -65,6 +72,11 @@ mod tests {
             ("ab*ba", "aba", false),
             ("*ab*ab*", "xabyabz", true),
             ("*?b*", "b", false),
+            ("*", "a/b", true),
+            ("claude-*-haiku", "claude-3-5-haiku", true),
+            ("claude-*-haiku", "claude-haiku", false),
+            ("gpt-4?", "gpt-4", false),
+            ("exact", "exactly", false),
         ] {
             assert_eq!(Glob::new(pattern).matches(name), expected, "{pattern} {name}");
         }
