@@ -39,7 +39,10 @@ pub fn check(
         check_content_type(uri.path(), headers)?;
     }
     if uri.query().is_some_and(query::has_key) {
-        return Err((StatusCode::BAD_REQUEST, "send the key in a header, never in the query"));
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "send the key in a header, never in the query",
+        ));
     }
     Ok(())
 }
@@ -59,7 +62,7 @@ fn check_content_type(path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 const NOT_JSON: Refusal =
-    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`");
+    Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`");
 
 /// Whether a body is said to be JSON.
 fn is_json(content_type: &HeaderValue) -> bool {
@@ -80,17 +83,23 @@ fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let (coding, second) = (codings.next(), codings.next());
     if lengths > 1 || second.is_some() || (lengths == 1 && coding.is_some()) {
-        return Err((StatusCode::BAD_REQUEST, "the length of the body is ambiguous"));
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "the length of the body is ambiguous"));
     }
     // The library below takes any list that ends in `chunked` and leaves the rest to be decoded.
     if coding.is_some_and(|it| !it.as_bytes().eq_ignore_ascii_case(b"chunked")) {
-        return Err((StatusCode::BAD_REQUEST, "`transfer-encoding` may only be `chunked`"));
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "`transfer-encoding` may only be `chunked`",
+        ));
     }
     let has_twin = headers.keys().any(|name| {
         name.as_str().contains('_') && headers.contains_key(name.as_str().replace('_', "-"))
     });
     if has_twin {
-        return Err((StatusCode::BAD_REQUEST, "a header is there twice, with `_` and with `-`"));
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "a header is there twice, with `_` and with `-`",
+        ));
     }
     Ok(())
 }
@@ -103,7 +112,7 @@ fn check_host(listen: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), 
     if second.is_none() && host.is_some_and(|host| is_ours(listen, host)) {
         return Ok(());
     }
-    Err((StatusCode::FORBIDDEN, "this host name is not served here"))
+    Err(Refusal::new(StatusCode::FORBIDDEN, "this host name is not served here"))
 }
 
 /// An origin has the scheme of the listener; browsers write it in lower case.
@@ -114,7 +123,7 @@ fn check_origin(scheme: &str, listen: SocketAddr, headers: &HeaderMap) -> Result
     if host.is_some_and(|(_, host)| is_ours(listen, host)) {
         return Ok(());
     }
-    Err((StatusCode::FORBIDDEN, "requests from this origin are not served here"))
+    Err(Refusal::new(StatusCode::FORBIDDEN, "requests from this origin are not served here"))
 }
 
 /// Whether a host, with or without a port, is a loopback name or the listener's own address.
@@ -144,7 +153,7 @@ fn check_path(path: &str) -> Result<(), Refusal> {
     if path.bytes().all(is_plain) && is_sound {
         return Ok(());
     }
-    Err((StatusCode::NOT_FOUND, "there is nothing at this path"))
+    Err(Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
 }
 
 #[cfg(test)]
@@ -158,7 +167,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a value"));
         }
-        check("http", listen, &Method::POST, &uri, &map).err().map(|(status, _)| status.as_u16())
+        check("http", listen, &Method::POST, &uri, &map).err().map(|it| it.status.as_u16())
     }
 
     const HOST: (&str, &str) = ("host", "127.0.0.1:8700");
@@ -188,7 +197,7 @@ mod tests {
         let answer = |host: &'static str| {
             let map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]);
             let checked = check("http", listen, &Method::GET, &Uri::from_static("/v1/x"), &map);
-            checked.err().map(|(status, _)| status.as_u16())
+            checked.err().map(|it| it.status.as_u16())
         };
         assert_eq!(answer("evil.test"), Some(403));
         assert_eq!(answer("127.0.0.1:8700"), None);

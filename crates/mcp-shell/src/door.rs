@@ -16,7 +16,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use tidegate_gateway::caller::Caller;
-use tidegate_net::{client_body::ClientBody, connection::RequestBody, read_body::read_body};
+use tidegate_net::{
+    client_body::ClientBody,
+    connection::RequestBody,
+    read_body::{Refusal, read_body},
+};
 use tidegate_wire::error_body::OwnErrorKind;
 use tokio::sync::{mpsc, oneshot};
 
@@ -141,13 +145,13 @@ impl Door {
         caller: Arc<Caller>,
         body_max: u64,
     ) -> Response<ClientBody> {
-        if let Err((status, message)) = check(&method, headers) {
+        if let Err(Refusal { status, message }) = check(&method, headers) {
             return refused(status, message);
         }
         let body = if method == Method::POST {
             match read_body(headers, body, body_max).await {
                 Ok(body) => body,
-                Err((status, message)) => return refused(status, message),
+                Err(Refusal { status, message }) => return refused(status, message),
             }
         } else {
             Bytes::new()
@@ -212,7 +216,7 @@ fn prefers_events(headers: &HeaderMap) -> bool {
 }
 
 /// What HTTP asks for, before the body is read.
-fn check(method: &Method, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+fn check(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let accepts = |kind: &str| {
         let mut values = headers.get_all(header::ACCEPT).iter().peekable();
         // Nothing said is everything accepted (RFC 9110).
@@ -231,17 +235,21 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<(), (StatusCode, &'stat
     };
     let not_acceptable = StatusCode::NOT_ACCEPTABLE;
     match *method {
-        Method::POST if !headers.contains_key(header::CONTENT_TYPE) => {
-            Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`"))
-        }
+        Method::POST if !headers.contains_key(header::CONTENT_TYPE) => Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send `content-type: application/json`",
+        )),
         Method::POST if !(accepts("application/json") && accepts("text/event-stream")) => {
-            Err((not_acceptable, "send `accept: application/json, text/event-stream`"))
+            Err(Refusal::new(not_acceptable, "send `accept: application/json, text/event-stream`"))
         }
         Method::GET if !accepts("text/event-stream") => {
-            Err((not_acceptable, "send `accept: text/event-stream`"))
+            Err(Refusal::new(not_acceptable, "send `accept: text/event-stream`"))
         }
         Method::POST | Method::GET | Method::DELETE => Ok(()),
-        _ => Err((StatusCode::METHOD_NOT_ALLOWED, "this path takes POST, GET and DELETE")),
+        _ => Err(Refusal::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this path takes POST, GET and DELETE",
+        )),
     }
 }
 
@@ -295,7 +303,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        check(&method, &headers).err().map(|(status, _)| status.as_u16())
+        check(&method, &headers).err().map(|it| it.status.as_u16())
     }
 
     const JSON: (&str, &str) = ("content-type", "application/json");

@@ -14,8 +14,20 @@ use tokio::time::{Instant, timeout_at};
 use self::content_encoding::ContentEncoding;
 use crate::connection::RequestBody;
 
-/// A refusal: the status and the sentence.
-pub type Refusal = (StatusCode, &'static str);
+/// Why a request is refused before anybody looks at what it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    /// A sentence for the client.
+    pub message: &'static str,
+}
+
+impl Refusal {
+    #[must_use]
+    pub const fn new(status: StatusCode, message: &'static str) -> Self {
+        Self { status, message }
+    }
+}
 
 /// A client that sends nothing of its body for this long has gone.
 const BODY_IDLE: Duration = Duration::from_secs(30);
@@ -28,7 +40,8 @@ fn patience(began: Instant, now: Instant, len: usize) -> Instant {
     (began + BODY_IDLE + earned).min(now + BODY_IDLE)
 }
 
-pub const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than allowed");
+pub const TOO_LARGE: Refusal =
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than allowed");
 
 /// Reads a body to its end, at most `limit` bytes of it, and undoes its compression within the same
 /// limit.
@@ -37,8 +50,9 @@ pub async fn read_body(
     mut body: RequestBody,
     limit: u64,
 ) -> Result<Bytes, Refusal> {
-    const GONE: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
-    const BROKEN: Refusal = (StatusCode::BAD_REQUEST, "the body ended early");
+    const GONE: Refusal =
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+    const BROKEN: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "the body ended early");
     let encoding = ContentEncoding::of(headers)?;
     if body.size_hint().lower() > limit {
         return Err(TOO_LARGE);

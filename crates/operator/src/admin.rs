@@ -23,7 +23,7 @@ use tidegate_gateway::{
 use tidegate_net::{
     client_body::ClientBody,
     connection::{Answering, HeadLimits, Listener, RequestBody, Service, scheme},
-    read_body::read_body,
+    read_body::{Refusal, read_body},
 };
 use tidegate_runtime::phase::Phase;
 
@@ -126,7 +126,7 @@ impl Admin {
         let listen = gateway.admin_address;
         let found = paths::find(&head.method, head.uri.path());
         let uri = paths::without_id(&head.uri, found.as_ref().ok());
-        if let Err((status, message)) =
+        if let Err(Refusal { status, message }) =
             check_request(scheme(&head.extensions), listen, &head.method, &uri, &head.headers)
         {
             let mut response = refuse(status, message);
@@ -157,11 +157,11 @@ impl Admin {
         }
         let found = match found {
             Ok(found) => found,
-            Err((status, message)) => return refuse(status, message),
+            Err(Refusal { status, message }) => return refuse(status, message),
         };
         let body = match read_body(&head.headers, body, BODY_MAX).await {
             Ok(body) => body,
-            Err((status, message)) => return refuse(status, message),
+            Err(Refusal { status, message }) => return refuse(status, message),
         };
         self.serve(found, &body).await
     }

@@ -23,7 +23,7 @@ use tidegate_net::{
     client_body::ClientBody,
     connection::{RequestBody, scheme},
     passed::passed,
-    read_body::read_body,
+    read_body::{Refusal, read_body},
 };
 use tidegate_wire::{
     dialect::Dialect,
@@ -93,7 +93,7 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
         false => answer::own(dialect, &id, OwnError::new(kind, message)),
     };
 
-    if let Err((status, message)) = guard::check(
+    if let Err(Refusal { status, message }) = guard::check(
         scheme(&head.extensions),
         worker.gateway.address,
         &head.method,
@@ -160,7 +160,7 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
     };
     let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
         Ok(body) => body,
-        Err((status, message)) => return fail(kind_of(status), message),
+        Err(Refusal { status, message }) => return fail(kind_of(status), message),
     };
     let query = head.uri.query().map(str::to_owned);
     let inbound = Inbound { id, path, query, headers: head.headers, passed: marks, body, caller };

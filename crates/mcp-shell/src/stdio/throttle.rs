@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use tidegate_runtime::clock::timer_now;
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -52,6 +51,8 @@ impl Throttle {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_runtime::clock::timer_now;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]

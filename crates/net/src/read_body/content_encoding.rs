@@ -34,7 +34,7 @@ pub(super) enum ContentEncoding {
 impl ContentEncoding {
     /// What the headers say.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
-        const NOT_TAKEN: Refusal = (
+        const NOT_TAKEN: Refusal = Refusal::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "send the body without content-encoding, or with one of gzip, deflate and zstd",
         );
@@ -60,7 +60,7 @@ impl ContentEncoding {
     /// The body without it, at most `limit` bytes.
     pub(super) async fn removed_from(self, body: Bytes, limit: u64) -> Result<Bytes, Refusal> {
         const BROKEN: Refusal =
-            (StatusCode::BAD_REQUEST, "the body is not what its content-encoding says");
+            Refusal::new(StatusCode::BAD_REQUEST, "the body is not what its content-encoding says");
         let mut reader: Box<dyn Read + '_> = match self {
             Self::Identity => return Ok(body),
             Self::Gzip => Box::new(MultiGzDecoder::new(&body[..])),
@@ -118,7 +118,7 @@ mod tests {
         for value in values {
             headers.append(header::CONTENT_ENCODING, HeaderValue::from_static(value));
         }
-        ContentEncoding::of(&headers).map_err(|(status, _)| status.as_u16())
+        ContentEncoding::of(&headers).map_err(|it| it.status.as_u16())
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
 
     async fn decoded(coding: ContentEncoding, body: &[u8], limit: u64) -> Result<Vec<u8>, u16> {
         let found = coding.removed_from(Bytes::copy_from_slice(body), limit).await;
-        found.map(|bytes| bytes.to_vec()).map_err(|(status, _)| status.as_u16())
+        found.map(|bytes| bytes.to_vec()).map_err(|it| it.status.as_u16())
     }
 
     type Case = (ContentEncoding, fn(&[u8]) -> Vec<u8>);

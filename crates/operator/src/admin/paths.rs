@@ -117,9 +117,12 @@ pub(super) fn find(method: &Method, path: &str) -> Result<MatchedPath, Refusal> 
         }
     }
     if is_known {
-        return Err((StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method"));
+        return Err(Refusal::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this path does not take this method",
+        ));
     }
-    Err((StatusCode::NOT_FOUND, "there is nothing at this path"))
+    Err(Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
 }
 
 /// Whether a path fits, and the id in it.
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_wrong_method_is_told_from_a_wrong_path() {
-        let status = |method, path| find(&method, path).err().map(|(status, _)| status.as_u16());
+        let status = |method, path| find(&method, path).err().map(|it| it.status.as_u16());
         assert_eq!(status(Method::GET, "/api/reload"), Some(405));
         assert_eq!(status(Method::GET, "/api/nothing"), Some(404));
         assert_eq!(status(Method::GET, "/metrics"), None);
