@@ -1,6 +1,6 @@
 //! One attempt, up to the moment of commitment: send, watch, judge.
 //!
-//! Deadline the first content of a stream, or the whole of a short answer, nothing is released: what
+//! Until the first content of a stream, or the whole of a short answer, nothing is released: what
 //! goes wrong before that is a failure of this attempt only, and the request can go elsewhere.
 //!
 //! Rules kept here:

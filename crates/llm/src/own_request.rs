@@ -3,7 +3,7 @@
 //! It takes the whole way of a client's request, from the plan of the core to the metrics, so that
 //! what the gateway asks for itself fails over, opens breakers and is counted like anything else.
 //!
-//! Left to the caller: a deadline. A request that is dropped is one meta client left.
+//! Left to the caller: a deadline. A request that is dropped is one whose client left.
 
 use std::rc::Rc;
 

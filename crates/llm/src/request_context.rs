@@ -69,7 +69,7 @@ pub(crate) struct RequestContext {
     is_reported: bool,
 }
 
-/// RequestMeta request it is, for the access log.
+/// Whose request it is, for the access log.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMeta {
     pub(crate) request_id: String,
@@ -264,7 +264,7 @@ impl RequestContext {
         &self.meta.request_id
     }
 
-    /// The line about a request meta client got no whole answer through no fault of its own.
+    /// The line about a request whose client got no whole answer through no fault of its own.
     fn tell_failure(&self, status: u16, reason: &'static str) {
         let gateway = &self.worker.gateway;
         let Some(suppressed) = gateway.line_limit.admit(gateway.now(), &self.route) else { return };

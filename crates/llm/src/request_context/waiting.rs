@@ -41,7 +41,7 @@ impl RequestContext {
         }
     }
 
-    /// How an attempt ended meta wait reached `limit`, and the words for it. One that is to be
+    /// How an attempt ended whose wait reached `limit`, and the words for it. One that is to be
     /// left for another target is reported here.
     pub(crate) fn stopped(&mut self, limit: Limit, status: Option<u16>) -> (Outcome, &'static str) {
         let detail = match limit {

@@ -186,7 +186,7 @@ async fn starting_and_stopping_twice_are_harmless() {
     LocalSet::new().run_until(story).await;
 }
 
-/// Asks a provider behind a real socket; what it reply, and what the provider was sent.
+/// Asks a provider behind a real socket; what it heard, and what the provider was sent.
 async fn ask_socket(answer: &'static str) -> (ProbeReply, String) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback binds");
     let address = listener.local_addr().expect("it is bound");

@@ -16,7 +16,7 @@ const KNOWN: &[(&str, usize)] = &[
     ("mcp-shell", 21),
     ("sim", 19),
     ("tidegate", 3),
-    ("wire", 2),
+    ("wire", 4),
     ("xtask", 5),
 ];
 
