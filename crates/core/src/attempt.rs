@@ -65,6 +65,13 @@ impl AttemptLog {
         }
     }
 
+    /// Forgets the last one.
+    pub(crate) fn pop(&mut self) {
+        if self.rest.pop().is_none() {
+            self.first = None;
+        }
+    }
+
     pub(crate) fn last_mut(&mut self) -> Option<&mut Attempt> {
         self.rest.last_mut().or(self.first.as_mut())
     }

@@ -13,6 +13,7 @@
 //! - [`permit::Permit`]: the right to make one attempt; `report` is how evidence enters.
 //! - [`breaker::Breaker`]: closed, open, half-open; `cell` shares it between threads.
 //! - [`probe`]: when to ask a backend unasked.
+//! - [`wire_format`]: in which format a target gets a request.
 //! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
 //!   means.
 //! - [`transition`], [`explain`], [`snapshot`]: what the core says about itself.
@@ -44,6 +45,7 @@ mod tactic;
 pub mod time;
 pub mod transition;
 pub mod usual;
+pub mod wire_format;
 
 pub use backend::Backend;
 pub use cell::LastError;

@@ -40,6 +40,7 @@ use crate::{
     settings::{KeyFingerprint, OnAuthError, PinMode},
     time::{Millis, Now},
     transition::Notes,
+    wire_format::{SentAs, WireFormat},
 };
 
 /// What a request asks for, besides its route.
@@ -93,6 +94,8 @@ pub struct Plan {
     log: AttemptLog,
     next_key_of: Option<u16>,
     end: Option<End>,
+    /// Whether the budget has counted it.
+    is_counted: bool,
 }
 
 impl Plan {
@@ -119,6 +122,7 @@ impl Plan {
             log: AttemptLog::default(),
             next_key_of: None,
             end: None,
+            is_counted: false,
             route,
             pins,
         }
@@ -213,6 +217,20 @@ impl Plan {
         }
     }
 
+    /// How the target of this permit gets the request.
+    #[must_use]
+    pub fn sent_as(&self, permit: &Permit) -> SentAs {
+        self.needs.sent_as(&permit.backend.abilities).unwrap_or(SentAs::AsItCame)
+    }
+
+    /// The request turned out not to be convertible to this format: the attempt is not made, and
+    /// no target that would need the format is asked. Nothing was sent, so nothing is learnt.
+    pub fn decline(&mut self, permit: Permit, format: WireFormat) {
+        drop(permit);
+        self.log.pop();
+        self.needs.converts_to = self.needs.converts_to.without(format);
+    }
+
     /// When the first target of the route has nothing against it any more, if something stands
     /// against all of them: what an honest `Retry-After` says.
     #[must_use]
@@ -298,7 +316,7 @@ impl Plan {
     /// Deadline, hop limit, candidates, budget: in this order.
     fn may_go_on(&mut self, now: Now, notes: &Notes) -> Result<(), End> {
         let hop = self.log.len();
-        if hop == 0 {
+        if !std::mem::replace(&mut self.is_counted, true) {
             self.counted_at = now;
             self.route.budget.count_request(now);
         }

@@ -13,6 +13,7 @@ use crate::{
     },
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
+    wire_format::{SentAs, WireFormat, WireFormats},
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,9 @@ pub struct Needs {
     pub protocol: Option<Protocol>,
     /// What kind of request it is; `None` = one that every target serves.
     pub kind: Option<Kind>,
+    /// The formats that it can be converted to for a target that does not take it as it came.
+    #[serde(default, skip_serializing_if = "WireFormats::is_empty")]
+    pub converts_to: WireFormats,
 }
 
 /// An ability a target lacks for a request.
@@ -55,7 +59,7 @@ impl Ability {
             Self::Tools => "takes no tools",
             Self::Vision => "takes no images",
             Self::Context => "has too short a context",
-            Self::Protocol => "speaks another protocol",
+            Self::Protocol => "speaks another protocol, which the request cannot be converted to",
             Self::Kind => "does not serve this endpoint",
         }
     }
@@ -65,15 +69,8 @@ impl Needs {
     /// What `abilities` lacks, if anything. Unknown means able.
     #[must_use]
     pub fn lacking(&self, abilities: &Abilities) -> Option<Ability> {
-        if let (Some(asked), Some(spoken)) = (self.protocol, abilities.protocol)
-            && asked != spoken
-        {
-            return Some(Ability::Protocol);
-        }
-        if let (Some(kind), Some(served)) = (self.kind, abilities.serves)
-            && !served.has(kind)
-        {
-            return Some(Ability::Kind);
+        if let Err(ability) = self.sent_as(abilities) {
+            return Some(ability);
         }
         if self.tools && abilities.tools == Some(false) {
             return Some(Ability::Tools);
@@ -82,6 +79,28 @@ impl Needs {
             return Some(Ability::Vision);
         }
         abilities.context.is_some_and(|limit| self.context > limit).then_some(Ability::Context)
+    }
+
+    /// How a target of these abilities gets the request: as it came if it understands that, else
+    /// converted to the first format that it serves.
+    ///
+    /// # Errors
+    /// It understands neither; what it lacks.
+    pub fn sent_as(&self, abilities: &Abilities) -> Result<SentAs, Ability> {
+        let speaks = |asked: Option<Protocol>| {
+            asked.zip(abilities.protocol).is_none_or(|(asked, spoken)| asked == spoken)
+        };
+        let serves = |kind: Option<Kind>| {
+            kind.zip(abilities.serves).is_none_or(|(kind, served)| served.has(kind))
+        };
+        let lack = match (speaks(self.protocol), serves(self.kind)) {
+            (true, true) => return Ok(SentAs::AsItCame),
+            (true, false) => Ability::Kind,
+            (false, _) => Ability::Protocol,
+        };
+        let mut formats = WireFormat::ALL.into_iter().filter(|it| self.converts_to.has(*it));
+        let fitting = formats.find(|it| speaks(Some(it.protocol())) && serves(it.kind()));
+        fitting.map(SentAs::Converted).ok_or(lack)
     }
 }
 

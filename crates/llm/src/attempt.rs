@@ -33,6 +33,7 @@ use tidegate_net::upstream::{
 use tidegate_runtime::clock::timer_now;
 use tidegate_wire::{
     body::{self, BodyKind},
+    convert::stream_converter::StreamConverter,
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind, body_of_event},
     events::EventReader,
@@ -44,6 +45,7 @@ use tokio::time::Instant;
 use self::hold::Hold;
 use super::{
     classified,
+    conversion::{self, Conversion},
     request_context::RequestContext,
     timers::{Deadline, Limit, Timers},
 };
@@ -70,6 +72,8 @@ pub(crate) struct PendingResponse {
     first: Option<Bytes>,
     /// `None` for a body that is not a stream of events.
     pub(crate) events: Option<EventReader>,
+    /// Where the target speaks another dialect than the client: what turns one into the other.
+    pub(crate) converter: Option<StreamConverter>,
 }
 
 /// What a provider answered, kept in case it is the last word.
@@ -103,6 +107,16 @@ impl Failure {
         let reply = UpstreamReply { status: StatusCode::BAD_GATEWAY, headers, body: error };
         Self { outcome, detail: "an error inside the answer", reply: Some(reply) }
     }
+
+    /// What the provider said, as the client would say it.
+    fn in_clients_dialect(mut self, conversion: Option<&Conversion>) -> Self {
+        if let (Some(conversion), Some(reply)) = (conversion, &mut self.reply) {
+            reply.body = conversion.error(reply.status.as_u16(), &reply.body);
+            let headers = &mut reply.headers;
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        self
+    }
 }
 
 /// How much of an error's body is read: enough for any error a provider means to be read.
@@ -131,6 +145,7 @@ pub(crate) async fn open(
     target: &Target,
     build: &dyn Fn() -> Option<Request<SplicedBody>>,
     options: AttemptOptions,
+    conversion: Option<&Conversion>,
 ) -> AttemptResult {
     let mut timers = Timers::new(target.timeouts, context.worker.gateway.now(), context.deadline());
     let response = match send(context, target, build, &mut timers, options.is_stream).await {
@@ -140,7 +155,8 @@ pub(crate) async fn open(
     context.head();
     let (head, rest) = response.into_parts();
     if !head.status.is_success() {
-        return AttemptResult::Failed(refused(context, target, head, rest, &timers, options).await);
+        let failure = refused(context, target, head, rest, &timers, options).await;
+        return AttemptResult::Failed(failure.in_clients_dialect(conversion));
     }
     if is_encoded(&head.headers) {
         let failure = Failure::after_head(head.status, OutcomeKind::ServerError, ENCODED);
@@ -155,6 +171,7 @@ pub(crate) async fn open(
         last_content_at: None,
         first: None,
         events: None,
+        converter: None,
     };
     let is_events = media == Media::Events
         || (options.is_stream
@@ -164,6 +181,7 @@ pub(crate) async fn open(
             });
     if is_events {
         pending.events = Some(EventReader::new(options.dialect, options.event_max));
+        pending.converter = conversion.map(|it| it.stream(options.event_max));
         return pending.hold_to_commit(context, target, options).await;
     }
     let is_as_it_is = match media {
@@ -174,7 +192,7 @@ pub(crate) async fn open(
     if is_as_it_is {
         pending.hold_to_first_bytes(context).await
     } else {
-        pending.hold_to_whole_answer(context, target, options).await
+        pending.hold_to_whole_answer(context, target, options, conversion).await
     }
 }
 
@@ -312,6 +330,8 @@ pub(super) enum Interrupt {
     Commit,
     /// The body broke.
     Broke,
+    /// What came cannot be converted.
+    Unreadable,
 }
 
 impl PendingResponse {
@@ -321,25 +341,45 @@ impl PendingResponse {
         context: &mut RequestContext,
         deadline: Deadline,
     ) -> Result<Option<Bytes>, Interrupt> {
-        if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+        if let Some(first) = self.first.take()
+            && let Some(data) = self.converted(first)?
+        {
+            return Ok(Some(data));
         }
         loop {
             match context.wait(deadline, self.rest.frame()).await {
                 Err(Limit::Patience(PatienceVerdict::Commit)) => return Err(Interrupt::Commit),
                 Err(limit) => return Err(Interrupt::Waited(limit)),
-                Ok(None) => return Ok(None),
+                Ok(None) => return self.converted_end(),
                 Ok(Some(Err(_))) => return Err(Interrupt::Broke),
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
                         context.body_bytes();
-                        return Ok(Some(data));
+                        if let Some(data) = self.converted(data)? {
+                            return Ok(Some(data));
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// Bytes in the client's dialect, if there are any yet.
+    fn converted(&mut self, data: Bytes) -> Result<Option<Bytes>, Interrupt> {
+        let Some(converter) = &mut self.converter else { return Ok(Some(data)) };
+        let mut out = Vec::new();
+        converter.feed(data, &mut out).map_err(|_| Interrupt::Unreadable)?;
+        Ok((!out.is_empty()).then(|| out.into()))
+    }
+
+    /// What the end of the body means in the client's dialect.
+    fn converted_end(&mut self) -> Result<Option<Bytes>, Interrupt> {
+        let Some(converter) = &mut self.converter else { return Ok(None) };
+        let mut out = Vec::new();
+        converter.finish(&mut out).map_err(|_| Interrupt::Unreadable)?;
+        Ok((!out.is_empty()).then(|| out.into()))
     }
 
     pub(super) fn interrupted(
@@ -350,6 +390,7 @@ impl PendingResponse {
         match interrupt {
             // Whoever holds bytes has released them instead.
             Interrupt::Commit => self.failed(OutcomeKind::Cancelled, "the client's own timeout"),
+            Interrupt::Unreadable => self.failed(OutcomeKind::Transport, "malformed stream"),
             Interrupt::Broke => self.failed(OutcomeKind::Transport, "the answer ended early"),
             Interrupt::Waited(limit) => {
                 let status = Some(self.head.status.as_u16());
@@ -411,11 +452,14 @@ impl PendingResponse {
         context: &mut RequestContext,
         target: &Target,
         options: AttemptOptions,
+        conversion: Option<&Conversion>,
     ) -> AttemptResult {
+        // What is converted is held whole: half an answer cannot be said in another dialect.
+        let answer_max = conversion.map_or(options.answer_max, |_| conversion::ANSWER_MAX);
         let mut held_len = 0;
         loop {
             match self.chunk(context, self.timers.idle(timer_now())).await {
-                Err(Interrupt::Commit) => {
+                Err(Interrupt::Commit) if conversion.is_none() => {
                     context.commit();
                     return AttemptResult::Passing(Box::new(self));
                 }
@@ -428,27 +472,46 @@ impl PendingResponse {
                     self.held.push_back(data);
                 }
             }
-            if held_len > options.answer_max {
+            if held_len > answer_max && conversion.is_some() {
+                return AttemptResult::Failed(self.failed(OutcomeKind::ServerError, TOO_LONG));
+            }
+            if held_len > answer_max {
                 context.commit();
                 context.content(self.timers.since_sent());
                 return AttemptResult::Passing(Box::new(self));
             }
         }
         let body = joined(&self.held);
-        let kind = body::kind(options.dialect, &body);
+        let spoken = conversion.map_or(options.dialect, Conversion::target_dialect);
+        let kind = body::kind(spoken, &body);
         if let BodyKind::Nothing(detail) = kind {
             return AttemptResult::Failed(self.failed(OutcomeKind::ServerError, detail));
         }
         context.worker.pool.keep(self.rest);
         if kind == BodyKind::Error {
             let outcome = classified::of_event(target, self.head.status, &body);
-            return AttemptResult::Failed(Failure::inside(outcome, self.head.headers, body));
+            let failure = Failure::inside(outcome, self.head.headers, body);
+            return AttemptResult::Failed(failure.in_clients_dialect(conversion));
+        }
+        if let Some(conversion) = conversion {
+            let Ok(body) = conversion.reply(&body) else {
+                let failure = Failure::after_head(
+                    self.head.status,
+                    OutcomeKind::ServerError,
+                    "an answer that cannot be converted",
+                );
+                return AttemptResult::Failed(failure);
+            };
+            self.held = VecDeque::from([body]);
         }
         context.content(self.timers.since_sent());
         let usage = Usage::of_pieces(self.held.make_contiguous());
         AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events: false }
     }
 }
+
+/// Why an answer cannot be converted.
+const TOO_LONG: &str = "an answer that is too long to be converted";
 
 /// How many bytes of blank lines are read before an answer is taken for no stream.
 const BLANK_MAX: usize = 4096;
@@ -459,8 +522,11 @@ pub(super) fn error_event(
     options: AttemptOptions,
     head: response::Parts,
     event: &[u8],
+    converter: Option<&StreamConverter>,
 ) -> Failure {
-    let outcome = classified::of_event(target, head.status, event);
+    // The class is found in the provider's own words, which a conversion has translated.
+    let words = converter.and_then(StreamConverter::failure).unwrap_or(event);
+    let outcome = classified::of_event(target, head.status, words);
     Failure::inside(outcome, head.headers, body_of_event(options.dialect, event))
 }
 

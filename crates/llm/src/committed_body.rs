@@ -26,6 +26,7 @@ use tidegate_net::client_body::Broke;
 use tidegate_net::upstream::UpstreamBody;
 use tidegate_runtime::clock::timer_now;
 use tidegate_wire::{
+    convert::stream_converter::StreamConverter,
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
     events::{EventReader, Step},
@@ -47,6 +48,8 @@ pub(crate) struct CommittedBody {
     ready: VecDeque<Bytes>,
     rest: Option<UpstreamBody>,
     events: Option<EventReader>,
+    /// Turns the target's dialect into the client's, where they differ.
+    converter: Option<StreamConverter>,
     masked: MaskedStream,
     dialect: Dialect,
     status: u16,
@@ -79,6 +82,7 @@ impl CommittedBody {
             ready: VecDeque::new(),
             rest: Some(pending.rest),
             events: pending.events,
+            converter: pending.converter,
             masked: MaskedStream::new(mask),
             dialect,
             status: pending.head.status.as_u16(),
@@ -113,9 +117,31 @@ impl CommittedBody {
                 self.restart_silence();
             }
             Some(reader) => {
-                reader.feed(data);
+                let Some(converter) = &mut self.converter else {
+                    reader.feed(data);
+                    return self.read_on();
+                };
+                let mut out = Vec::new();
+                let outcome = converter.feed(data, &mut out);
+                reader.feed(out.into());
                 self.read_on();
+                if outcome.is_err() && !self.is_over {
+                    self.broke(OutcomeKind::Truncated, "an event cannot be converted");
+                }
             }
+        }
+    }
+
+    /// What the end of the body means in the client's dialect.
+    fn convert_end(&mut self) {
+        let (Some(reader), Some(converter)) = (&mut self.events, &mut self.converter) else {
+            return;
+        };
+        let mut out = Vec::new();
+        // What cannot be read here is missed as the end of the stream.
+        if converter.finish(&mut out).is_ok() && !out.is_empty() {
+            reader.feed(out.into());
+            self.read_on();
         }
     }
 
@@ -159,6 +185,10 @@ impl CommittedBody {
 
     /// The upstream closed the body.
     fn ended(&mut self) {
+        self.convert_end();
+        if self.is_over {
+            return;
+        }
         let Some(reader) = &mut self.events else {
             return self.succeeded();
         };

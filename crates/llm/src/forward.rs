@@ -7,12 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, Response};
 use tidegate_core::{
     attempt::{Answer, End, Finish},
     outcome::Outcome,
     plan::RequestSpec,
     route::Needs,
+    wire_format::SentAs,
 };
 use tidegate_gateway::{
     live::Live,
@@ -31,6 +32,7 @@ use super::{
     answer,
     attempt::{self, AttemptOptions, AttemptResult, Failure, UpstreamReply, hold::Hold},
     committed_body::CommittedBody,
+    conversion::Conversion,
     headers,
     inbound::Inbound,
     request_context::{Next, RequestContext, RequestMeta},
@@ -108,18 +110,35 @@ pub async fn forward(
 
     let mut replies: Vec<Option<UpstreamReply>> = Vec::new();
     loop {
-        let (target, key) = match context.next() {
-            Next::Attempt { target, key } => (target, key),
+        let (target, key, sent_as) = match context.next() {
+            Next::Attempt { target, key, sent_as } => (target, key, sent_as),
             Next::Over(finish) => return over(context, finish, replies, dialect, &inbound.id),
         };
-        let build = || upstream_request::build(&inbound, &head, &target, key, resolved.model);
+        let conversion = match sent_as {
+            SentAs::AsItCame => None,
+            SentAs::Converted(format) => {
+                let now_unix_s = worker.gateway.clock.unix_ms() / 1000;
+                let asked = resolved.model;
+                match Conversion::new(&inbound, dialect, format, &target, asked, now_unix_s) {
+                    Ok(conversion) => Some(conversion),
+                    Err(fault) => {
+                        context.decline(format, fault.to_string());
+                        continue;
+                    }
+                }
+            }
+        };
+        let conversion = conversion.as_ref();
+        let build =
+            || upstream_request::build(&inbound, &head, &target, key, resolved.model, conversion);
         let mask = target.mask(key);
-        match attempt::open(&mut context, &target, &build, options).await {
+        match attempt::open(&mut context, &target, &build, options, conversion).await {
             AttemptResult::Whole { head, pieces, usage, is_events } => {
                 if let Some(usage) = usage {
                     context.used(usage);
                 }
                 let mut headers = headers::downward(&head.headers, &mask);
+                mark_converted(&mut headers, conversion);
                 if is_events {
                     headers::label_events(&mut headers);
                 }
@@ -135,6 +154,7 @@ pub async fn forward(
             AttemptResult::Passing(pending) => {
                 let status = pending.head.status;
                 let mut headers = headers::downward(&pending.head.headers, &mask);
+                mark_converted(&mut headers, conversion);
                 if pending.events.is_some() {
                     headers::label_events(&mut headers);
                 }
@@ -145,12 +165,23 @@ pub async fn forward(
             AttemptResult::Failed(Failure { outcome, detail, reply }) => {
                 replies.push(reply.map(|UpstreamReply { status, headers, body }| UpstreamReply {
                     status,
-                    headers: headers::downward(&headers, &mask),
+                    headers: marked(headers::downward(&headers, &mask), conversion),
                     body: mask.cover(&body).map_or(body, Bytes::from),
                 }));
                 context.report(&outcome, detail);
             }
         }
+    }
+}
+
+fn marked(mut headers: HeaderMap, conversion: Option<&Conversion>) -> HeaderMap {
+    mark_converted(&mut headers, conversion);
+    headers
+}
+
+fn mark_converted(headers: &mut HeaderMap, conversion: Option<&Conversion>) {
+    if let Some(conversion) = conversion {
+        conversion.mark(headers);
     }
 }
 

@@ -16,6 +16,7 @@ pub mod answer;
 mod attempt;
 mod classified;
 mod committed_body;
+mod conversion;
 pub mod forward;
 mod headers;
 pub mod inbound;

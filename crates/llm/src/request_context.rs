@@ -17,6 +17,7 @@ use tidegate_core::{
     permit::Permit,
     plan::{Plan, RequestSpec, Step},
     time::{Millis, Now},
+    wire_format::{SentAs, WireFormat},
 };
 
 use tidegate_gateway::{
@@ -49,7 +50,7 @@ pub(crate) struct AttemptRecord {
 /// What to do next.
 pub(crate) enum Next {
     /// Ask this target with this key.
-    Attempt { target: Arc<Target>, key: usize },
+    Attempt { target: Arc<Target>, key: usize, sent_as: SentAs },
     /// It is over.
     Over(Finish),
 }
@@ -67,6 +68,8 @@ pub(crate) struct RequestContext {
     pub(crate) records: Vec<AttemptRecord>,
     meta: RequestMeta,
     is_reported: bool,
+    /// Why the request cannot be converted for a target, if one was found that would need it.
+    unconvertible: Option<String>,
 }
 
 /// Whose request it is, for the access log.
@@ -96,6 +99,7 @@ impl RequestContext {
             records: Vec::new(),
             meta,
             is_reported: false,
+            unconvertible: None,
         }
     }
 
@@ -107,10 +111,11 @@ impl RequestContext {
             Step::Attempt(permit) => {
                 let target = self.live.target(permit.backend().id()).map(Arc::clone);
                 let key = permit.key();
+                let sent_as = self.plan.sent_as(&permit);
                 self.tell_choice(permit.backend().id());
                 self.permit = Some(permit);
                 match target {
-                    Some(target) => Next::Attempt { target, key },
+                    Some(target) => Next::Attempt { target, key, sent_as },
                     // The core and the targets are made from one config, so this does not happen;
                     // if it did, going on would be better than stopping.
                     None => {
@@ -210,6 +215,15 @@ impl RequestContext {
         );
         let plan = &mut self.plan;
         self.worker.with_notes(|notes| plan.report(now, permit, outcome, notes));
+    }
+
+    /// The request cannot be converted for the target that was chosen, which is not asked then.
+    pub(crate) fn decline(&mut self, format: WireFormat, why: String) {
+        let Some(permit) = self.permit.take() else { return };
+        let metrics = &self.worker.gateway.metrics;
+        metrics.attempt(&self.route, permit.backend().id(), OutcomeKind::Cancelled);
+        self.unconvertible.get_or_insert(why);
+        self.plan.decline(permit, format);
     }
 
     /// What the answer told of its usage.
@@ -316,7 +330,10 @@ impl RequestContext {
         let phrases: Vec<String> = lacking
             .map(|(id, ability)| format!("`{}` {}", self.shown(id), ability.lack()))
             .collect();
-        list(&phrases, told)
+        match &self.unconvertible {
+            Some(why) => format!("{} ({why})", list(&phrases, told)),
+            None => list(&phrases, told),
+        }
     }
 
     /// Why none of the targets can be asked, told of so many by name.

@@ -1,6 +1,7 @@
 //! The upstream request of one attempt: the client's bytes, decompressed, with this target's model
 //! name, key, headers and path.
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use tidegate_config::file::Api;
 use tidegate_gateway::provider::Target;
@@ -11,7 +12,7 @@ use tidegate_wire::{
     splice::{EncodedName, Spliced},
 };
 
-use super::{headers, inbound::Inbound};
+use super::{conversion::Conversion, headers, inbound::Inbound};
 
 /// What Anthropic wants to hear if the client does not say: never a reason to refuse.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -23,13 +24,24 @@ pub(crate) fn build(
     target: &Target,
     key: usize,
     asked: Option<&str>,
+    conversion: Option<&Conversion>,
 ) -> Option<Request<SplicedBody>> {
-    let named = target.model.clone();
-    let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
-    let spliced = Spliced::new(&inbound.body, head, &name);
-    let body = SplicedBody::new(spliced.pieces);
     let provider = &target.provider;
     let mut headers = headers::upward(&inbound.headers);
+    let (body, path) = match conversion {
+        Some(conversion) => {
+            Conversion::clean(&mut headers);
+            let body = SplicedBody::new([conversion.body.clone(), Bytes::new(), Bytes::new()]);
+            (body, provider.path(&conversion.path, conversion.query))
+        }
+        None => {
+            let named = target.model.clone();
+            let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
+            let spliced = Spliced::new(&inbound.body, head, &name);
+            let path = provider.path(&inbound.path, inbound.query.as_deref());
+            (SplicedBody::new(spliced.pieces), path)
+        }
+    };
     if provider.api == Api::Anthropic && !headers.contains_key("anthropic-version") {
         headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
     }
@@ -45,7 +57,6 @@ pub(crate) fn build(
     headers.insert(PASSED, inbound.passed.clone());
     headers.insert(header::HOST, provider.authority.clone());
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    let path = provider.path(&inbound.path, inbound.query.as_deref());
     let mut request = Request::builder().method(Method::POST).uri(path).body(body).ok()?;
     *request.headers_mut() = headers;
     Some(request)

@@ -15,8 +15,7 @@
 //! - Error: ends the stream and is itself what the client may see; `response.failed` is one.
 //! - Comments, pings and blank frames feed no timer.
 //!
-//! Conversion between dialects has its place beside this module; today every answer keeps the
-//! dialect of its request.
+//! Conversion between dialects has its place beside this module ([`crate::convert`]).
 
 use std::sync::LazyLock;
 

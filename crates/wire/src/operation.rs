@@ -15,6 +15,9 @@
 use tidegate_core::route::Needs;
 use tidegate_core::settings::{Kind, Protocol};
 
+use crate::convert::pair::formats_from;
+use crate::dialect::Dialect;
+
 /// What a POST asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -71,8 +74,8 @@ impl Operation {
         })
     }
 
-    /// What a target must be able to do to be sent a request for this path. Requests are not
-    /// converted: it has to speak the client's protocol.
+    /// What a target must be able to do to be sent a request for this path: to speak the client's
+    /// protocol, or one that the request can be converted to.
     #[must_use]
     pub fn needs(self, path: &str) -> Needs {
         let (protocol, kind) = match self {
@@ -88,7 +91,8 @@ impl Operation {
             Self::Unlisted => (Protocol::OpenAi, Some(Kind::Other)),
             Self::Gemini => (Protocol::Gemini, None),
         };
-        Needs { protocol: Some(protocol), kind, ..Needs::default() }
+        let converts_to = formats_from(Dialect::of_path(path));
+        Needs { protocol: Some(protocol), kind, converts_to, ..Needs::default() }
     }
 
     /// Whether a request may come as a form.

@@ -125,6 +125,70 @@ fn a_target_that_speaks_another_protocol_lacks_an_ability() {
 }
 
 #[test]
+fn a_target_gets_a_request_as_it_came_or_in_the_first_format_that_it_serves() {
+    use tidegate_core::settings::{Abilities, Kind, Protocol};
+    use tidegate_core::wire_format::{SentAs, WireFormat, WireFormats};
+    let speaks = |protocol: Protocol, kinds: Option<&[Kind]>| Abilities {
+        protocol: Some(protocol),
+        serves: kinds.map(|kinds| kinds.iter().copied().collect()),
+        ..Abilities::default()
+    };
+    let message = |formats: &[WireFormat]| Needs {
+        protocol: Some(Protocol::Anthropic),
+        converts_to: WireFormats::from_iter(formats.iter().copied()),
+        ..Needs::default()
+    };
+    let (chat, responses) = (WireFormat::Chat, WireFormat::Responses);
+    let needs = message(&[responses, chat]);
+    let sent = |served| needs.sent_as(&speaks(Protocol::OpenAi, served));
+    assert_eq!(sent(None), Ok(SentAs::Converted(chat)), "chat goes first");
+    assert_eq!(sent(Some(&[Kind::Responses])), Ok(SentAs::Converted(responses)));
+    assert_eq!(sent(Some(&[Kind::Embeddings])), Err(Ability::Protocol));
+    let native = speaks(Protocol::Anthropic, None);
+    assert_eq!(needs.sent_as(&native), Ok(SentAs::AsItCame));
+    assert_eq!(needs.sent_as(&speaks(Protocol::Gemini, None)), Err(Ability::Protocol));
+    assert_eq!(needs.sent_as(&Abilities::default()), Ok(SentAs::AsItCame), "a fake takes all");
+    let plain = message(&[]);
+    assert_eq!(plain.lacking(&speaks(Protocol::OpenAi, None)), Some(Ability::Protocol));
+    let only_chat = speaks(Protocol::OpenAi, Some(&[Kind::Chat]));
+    let asked = Needs {
+        protocol: Some(Protocol::OpenAi),
+        kind: Some(Kind::Responses),
+        converts_to: WireFormats::default().with(chat),
+        ..Needs::default()
+    };
+    assert_eq!(asked.sent_as(&only_chat), Ok(SentAs::Converted(chat)), "within one protocol too");
+}
+
+#[test]
+fn a_request_that_cannot_be_converted_goes_to_a_target_that_takes_it_as_it_came() {
+    use tidegate_core::plan::Step;
+    use tidegate_core::settings::Protocol;
+    use tidegate_core::wire_format::{SentAs, WireFormat, WireFormats};
+    let mut bed = Bed::of(&["a", "b"]).with(|settings| {
+        settings.backends[0].abilities.protocol = Some(Protocol::Anthropic);
+        settings.backends[1].abilities.protocol = Some(Protocol::OpenAi);
+    });
+    let format = WireFormat::Messages;
+    let needs = Needs {
+        protocol: Some(Protocol::OpenAi),
+        converts_to: WireFormats::default().with(format),
+        ..Needs::default()
+    };
+    let spec = RequestSpec { needs, ..RequestSpec::default() };
+    let mut plan = bed.begin("main", &spec);
+    let Step::Attempt(permit) = bed.next(&mut plan) else { panic!("the first is able") };
+    assert_eq!(plan.sent_as(&permit), SentAs::Converted(format));
+    plan.decline(permit, format);
+    assert!(plan.attempts().is_empty(), "nothing was sent");
+    let Step::Attempt(permit) = bed.next(&mut plan) else { panic!("the second is able") };
+    assert_eq!((bed.name(&permit).as_str(), plan.sent_as(&permit)), ("b", SentAs::AsItCame));
+    let lacking: Vec<_> = plan.lacking(bed.now).map(|(id, it)| (&**id, it)).collect();
+    assert_eq!(lacking, [("a", Ability::Protocol)]);
+    assert_eq!(bed.snap("a").last_check, None, "nothing was learnt");
+}
+
+#[test]
 fn a_target_that_does_not_serve_this_kind_of_request_lacks_an_ability() {
     use tidegate_core::settings::{Abilities, Kind};
     let serves = |kinds: &[Kind]| Abilities {

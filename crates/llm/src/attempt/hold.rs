@@ -140,7 +140,9 @@ impl PendingResponse {
                 Seen::Enough => return self.commit(context, &holding),
                 Seen::End(Step::Complete) => return self.complete(context, &holding),
                 Seen::End(Step::Failed(event)) => {
-                    return AttemptResult::Failed(error_event(target, options, self.head, &event));
+                    let converter = self.converter.as_ref();
+                    let failure = error_event(target, options, self.head, &event, converter);
+                    return AttemptResult::Failed(failure);
                 }
                 Seen::End(Step::TooLong) => "an event is too long",
                 Seen::End(_) => "malformed stream",

@@ -11,6 +11,7 @@ mod bed;
 mod bytes;
 mod compressed;
 mod connections;
+mod convert;
 mod failover;
 mod final_errors;
 mod forms;

@@ -4,6 +4,7 @@
 //! conversions exist; what it does not know is refused, never sent.
 
 use bytes::Bytes;
+use tidegate_core::wire_format::{WireFormat, WireFormats};
 
 use super::api_error::ApiError;
 use super::context::ReplyContext;
@@ -32,6 +33,26 @@ pub struct ConvertedRequest {
     pub notes: Notes,
     /// What the answer's conversion will need.
     pub context: ReplyContext,
+    /// Whether it asks for a stream.
+    pub is_stream: bool,
+}
+
+/// The dialect of a format.
+#[must_use]
+pub const fn dialect_of(format: WireFormat) -> Dialect {
+    match format {
+        WireFormat::Chat => Dialect::OpenAiChat,
+        WireFormat::Responses => Dialect::OpenAiResponses,
+        WireFormat::Messages => Dialect::AnthropicMessages,
+        WireFormat::Gemini => Dialect::Gemini,
+    }
+}
+
+/// The formats that requests of a dialect can be converted to.
+#[must_use]
+pub fn formats_from(client: Dialect) -> WireFormats {
+    let is_known = |format: &WireFormat| DialectPair::new(client, dialect_of(*format)).is_some();
+    WireFormat::ALL.into_iter().filter(is_known).collect()
 }
 
 impl DialectPair {
@@ -82,7 +103,23 @@ impl DialectPair {
             _ => chat::request_out::write_request(&request, target, &mut notes)?,
         };
         let context = ReplyContext::of(&request, now_unix_s);
-        Ok(ConvertedRequest { body: body.into(), notes, context })
+        let is_stream = request.is_stream;
+        Ok(ConvertedRequest { body: body.into(), notes, context, is_stream })
+    }
+
+    /// Where the target takes such requests: a path as the gateway's own API has it, and a query.
+    #[must_use]
+    pub fn target_path(self, model: &str, is_stream: bool) -> (String, Option<&'static str>) {
+        let path = match self.target {
+            Dialect::AnthropicMessages => "/v1/messages",
+            Dialect::OpenAiResponses => "/v1/responses",
+            Dialect::Gemini if is_stream => {
+                return (format!("/v1beta/models/{model}:streamGenerateContent"), Some("alt=sse"));
+            }
+            Dialect::Gemini => return (format!("/v1beta/models/{model}:generateContent"), None),
+            _ => "/v1/chat/completions",
+        };
+        (path.to_owned(), None)
     }
 
     /// Converts a whole answer.

@@ -22,6 +22,8 @@ pub struct StreamConverter {
     context: ReplyContext,
     /// The arguments of an open call that becomes free text.
     free_text: Option<String>,
+    /// The target's own error event, if one came.
+    failure: Option<Vec<u8>>,
     events: Vec<StreamEvent>,
 }
 
@@ -39,7 +41,7 @@ impl StreamConverter {
         max_event: usize,
     ) -> Self {
         let (splitter, events) = (Splitter::new(max_event), Vec::new());
-        Self { splitter, reader, writer, context, free_text: None, events }
+        Self { splitter, reader, writer, context, free_text: None, failure: None, events }
     }
 
     /// Takes the next chunk and appends what the client gets for it.
@@ -52,6 +54,9 @@ impl StreamConverter {
             let frame = self.splitter.next().map_err(|_| ReplyFault::TooLong)?;
             let Some(frame) = frame else { break };
             let outcome = self.reader.read(&frame, &mut self.events);
+            if matches!(self.events.last(), Some(StreamEvent::Error(_))) {
+                self.failure = frame.data().map(|data| data.into_owned());
+            }
             self.write_events(out)?;
             outcome?;
         }
@@ -70,6 +75,12 @@ impl StreamConverter {
         }
         self.reader.finish(&mut self.events);
         self.write_events(out)
+    }
+
+    /// The target's own error event, in its own words.
+    #[must_use]
+    pub fn failure(&self) -> Option<&[u8]> {
+        self.failure.as_deref()
     }
 
     fn write_events(&mut self, out: &mut Vec<u8>) -> Result<(), ReplyFault> {
