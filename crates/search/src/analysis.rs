@@ -4,9 +4,11 @@
 //! the index, so that a changed tool costs the analysis of that tool and no other.
 
 use crate::{
+    action::{Action, verb_of},
     document::{Document, cut},
     grams::each_gram,
-    lexicon::{Deeds, deeds, is_stop},
+    kinds::{self, Kinds},
+    lexicon::is_stop,
     matrix::Row,
     model::{Model, model},
     postings::{Term, pair, term},
@@ -27,11 +29,13 @@ pub(crate) struct Analysis {
     /// By field (name, description, parameters): terms with counts, sorted, and their sum.
     pub(crate) fields: [Vec<(Term, f32)>; FIELDS],
     pub(crate) lengths: [f32; FIELDS],
-    /// The words of the name, each once.
-    pub(crate) name: Vec<Term>,
     pub(crate) pairs: Vec<Term>,
     pub(crate) grams: Vec<(Term, f32)>,
-    pub(crate) deeds: Deeds,
+    pub(crate) action: Action,
+    /// The words of the name that are no verbs: what the tool acts on.
+    pub(crate) objects: Vec<Term>,
+    /// Kinds of values that it takes.
+    pub(crate) kinds: Kinds,
     pub(crate) direction: Row,
     /// Words as they are written, for corrections.
     pub(crate) surfaces: Vec<Box<str>>,
@@ -61,10 +65,11 @@ impl Analysis {
         Self {
             hash: document.hash(),
             lengths,
-            name: distinct(&name),
             pairs,
             grams: grams(&name, &head),
-            deeds: own_deeds(&name, &head),
+            action: Action::of_tool(&name, &head, document.effect),
+            objects: objects(&name),
+            kinds: kinds::of_tool(&[&name, &words(&document.parameter_names)]),
             direction: direction(model(), &name, &head),
             surfaces,
             fields: counted,
@@ -77,7 +82,7 @@ impl Analysis {
     pub(crate) fn bytes(&self) -> usize {
         let fields: usize = self.fields.iter().map(Vec::len).sum();
         let words: usize = self.surfaces.iter().map(|word| word.len() + 16).sum();
-        (fields + self.grams.len()) * 16 + (self.name.len() + self.pairs.len()) * 8 + words + 256
+        (fields + self.grams.len()) * 16 + (self.objects.len() + self.pairs.len()) * 8 + words + 256
     }
 }
 
@@ -103,12 +108,20 @@ fn counts(words: &[Word]) -> Vec<(Term, f32)> {
 }
 
 /// The terms of a name, each once; a joined word stands for itself only if it has no parts.
-pub(crate) fn distinct(words: &[Word]) -> Vec<Term> {
+fn distinct(words: &[Word]) -> Vec<Term> {
     let telling = words.iter().filter(|word| word.form != Form::Joined && !is_stop(&word.text));
     let mut terms: Vec<Term> = telling.map(|word| term(&stem(&word.text))).collect();
     terms.sort_unstable();
     terms.dedup();
     terms
+}
+
+/// The terms of a name that are no verbs.
+fn objects(name: &[Word]) -> Vec<Term> {
+    let verb = verb_of(name);
+    let is_verb = |word: &&Word| verb.is_some_and(|verb| verb.text == word.text);
+    let nouns: Vec<Word> = name.iter().filter(|word| !is_verb(word)).cloned().collect();
+    distinct(&nouns)
 }
 
 /// Words that follow each other, with those left out that say nothing.
@@ -132,14 +145,6 @@ fn grams(name: &[Word], description: &[Word]) -> Vec<(Term, f32)> {
     let summed = found.chunk_by(|one, next| one.0 == next.0).map(sum);
     // The second time a run occurs says less than the first.
     summed.map(|(gram, weight)| (gram, weight.sqrt())).collect()
-}
-
-/// What a tool does: by the verbs of its name, else by the first verb of its description.
-fn own_deeds(name: &[Word], description: &[Word]) -> Deeds {
-    let named = name.iter().fold(0, |all, word| all | deeds(&word.text));
-    let first =
-        || description.iter().take(4).map(|word| deeds(&word.text)).find(|found| *found != 0);
-    if named == 0 { first().unwrap_or(0) } else { named }
 }
 
 /// Where name and description point to together.

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
 
-use crate::postings::hash;
+use crate::{action::Effect, postings::hash};
 
 /// Bytes of a description: longer ones are manuals, whose end says nothing about what a tool is.
 pub const TEXT_MAX: usize = 16 * 1024;
@@ -36,6 +36,10 @@ pub struct Document {
     pub description: Arc<str>,
     /// Names and descriptions of its parameters.
     pub parameters: Arc<str>,
+    /// Names of its parameters alone.
+    pub parameter_names: Arc<str>,
+    /// Whether it reads or writes, where its server says so.
+    pub effect: Effect,
 }
 
 /// A tool as its server lists it.
@@ -65,9 +69,9 @@ impl Document {
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
         let schema = fields.get("inputSchema").copied().map(RawValue::get);
         let schema = schema.filter(|text| text.len() <= SCHEMA_READ_MAX);
-        let mut parameters = String::new();
+        let mut parameters = Parameters::default();
         if let Some(schema) = schema.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            gather(&schema, DEPTH_MAX, &mut parameters);
+            parameters.gather(&schema, DEPTH_MAX);
         }
         Self {
             id: Arc::clone(listed.id),
@@ -75,7 +79,9 @@ impl Document {
             server_text: cut(server_text, TEXT_MAX).into(),
             name: cut(listed.name, NAME_MAX).into(),
             description: cut(&texts.join(". "), TEXT_MAX).into(),
-            parameters: cut(&parameters, SCHEMA_MAX).into(),
+            parameters: cut(&parameters.texts, SCHEMA_MAX).into(),
+            parameter_names: cut(&parameters.names, SCHEMA_MAX).into(),
+            effect: effect(fields.get("annotations").copied()),
         }
     }
 
@@ -88,10 +94,9 @@ impl Document {
         description: &str,
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
-        let mut texts = String::new();
+        let mut read = Parameters::default();
         for (name, text) in parameters {
-            push(name, &mut texts);
-            push(text, &mut texts);
+            read.push(name, Some(text));
         }
         Self {
             id: format!("{server}/{name}").into(),
@@ -99,42 +104,85 @@ impl Document {
             server_text: Arc::default(),
             name: cut(name, NAME_MAX).into(),
             description: cut(description, TEXT_MAX).into(),
-            parameters: cut(&texts, SCHEMA_MAX).into(),
+            parameters: cut(&read.texts, SCHEMA_MAX).into(),
+            parameter_names: cut(&read.names, SCHEMA_MAX).into(),
+            effect: Effect::Unknown,
         }
     }
 
     /// The same in every run: equal documents have equal hashes.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        let Self { id, server, server_text, name, description, parameters } = self;
-        hash(&[id, server, server_text, name, description, parameters])
+        let Self {
+            id,
+            server,
+            server_text,
+            name,
+            description,
+            parameters,
+            parameter_names,
+            effect,
+        } = self;
+        let effect = match effect {
+            Effect::Unknown => "",
+            Effect::Reads => "reads",
+            Effect::Writes => "writes",
+        };
+        hash(&[id, server, server_text, name, description, parameters, parameter_names, effect])
     }
 }
 
-/// Names and descriptions of a schema's properties, theirs included.
-fn gather(schema: &Value, depth: usize, texts: &mut String) {
-    if let Some(items) = schema.get("items")
-        && depth > 0
-    {
-        gather(items, depth - 1, texts);
+/// What is read of parameters.
+#[derive(Default)]
+struct Parameters {
+    /// Names and descriptions, a line each.
+    texts: String,
+    /// Names alone, a line each.
+    names: String,
+}
+
+impl Parameters {
+    /// Takes names and descriptions of a schema's properties, theirs included.
+    fn gather(&mut self, schema: &Value, depth: usize) {
+        if let Some(items) = schema.get("items")
+            && depth > 0
+        {
+            self.gather(items, depth - 1);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, value) in properties.into_iter().flatten() {
+            if self.texts.len() > SCHEMA_MAX {
+                return;
+            }
+            self.push(name, value.get("description").and_then(Value::as_str));
+            if depth > 0 {
+                self.gather(value, depth - 1);
+            }
+        }
     }
-    for (name, value) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        if texts.len() > SCHEMA_MAX {
-            return;
+
+    fn push(&mut self, name: &str, description: Option<&str>) {
+        let name = cut(name, TEXT_MAX);
+        for text in [&mut self.names, &mut self.texts] {
+            text.push_str(name);
+            text.push('\n');
         }
-        push(name, texts);
-        if let Some(text) = value.get("description").and_then(Value::as_str) {
-            push(text, texts);
-        }
-        if depth > 0 {
-            gather(value, depth - 1, texts);
+        if let Some(description) = description {
+            self.texts.push_str(cut(description, TEXT_MAX));
+            self.texts.push('\n');
         }
     }
 }
 
-fn push(text: &str, texts: &mut String) {
-    texts.push_str(cut(text, TEXT_MAX));
-    texts.push('\n');
+/// Whether a tool reads or writes, by the hints that its server gives.
+fn effect(annotations: Option<&RawValue>) -> Effect {
+    let read = annotations.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    let hint = |name: &str| read.as_ref()?.get(name)?.as_bool();
+    match (hint("readOnlyHint"), hint("destructiveHint")) {
+        (Some(true), _) => Effect::Reads,
+        (Some(false), _) | (_, Some(true)) => Effect::Writes,
+        _ => Effect::Unknown,
+    }
 }
 
 /// The beginning of a text, cut between two characters.
@@ -166,6 +214,16 @@ mod tests {
             (&*found.id, &*found.name, &*found.server),
             ("github_search", "search", "github")
         );
+    }
+
+    #[test]
+    fn hints_say_whether_a_tool_reads_or_writes() {
+        let effect = |hints: &str| read(&format!(r#"{{"annotations":{hints}}}"#)).effect;
+        assert_eq!(effect(r#"{"readOnlyHint":true,"destructiveHint":true}"#), Effect::Reads);
+        assert_eq!(effect(r#"{"readOnlyHint":false}"#), Effect::Writes);
+        assert_eq!(effect(r#"{"destructiveHint":true}"#), Effect::Writes);
+        assert_eq!(effect(r#"{"destructiveHint":false}"#), Effect::Unknown);
+        assert_eq!(effect("7"), Effect::Unknown);
     }
 
     #[test]

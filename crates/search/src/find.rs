@@ -9,10 +9,11 @@
 //! What the parts are worth is in `parts`, whether the best is good enough in `judge`.
 
 use crate::{
+    action::Action,
     document::cut,
     index::Index,
     judge::{FAINT, GOOD, score, threshold},
-    lexicon::likeness,
+    kinds,
     parts::Parts,
     postings::{Posting, Postings, Term, rarity},
     query::{QUERY_MAX, Query, Step},
@@ -25,6 +26,9 @@ const NAMED: f32 = 0.3;
 const SERVERS_MAX: usize = 8;
 /// What is left at least of a request without a server's name.
 const REST_MIN: f32 = 0.3;
+
+/// How many of the first are looked at for one that fits the action better.
+const RIVALS: usize = 8;
 
 /// How far likenesses by the model spread at least: those of a few like tools say too little.
 const WIDTH_MIN: f32 = 0.1;
@@ -70,11 +74,14 @@ impl Index {
             let by_name = || self.documents[*one].id.cmp(&self.documents[*other].id);
             sums[*other].total_cmp(&sums[*one]).then_with(by_name).then(one.cmp(other))
         };
-        if limit < order.len() {
-            order.select_nth_unstable_by(limit, compare);
-            order.truncate(limit);
+        let looked_at = limit.max(RIVALS);
+        if looked_at < order.len() {
+            order.select_nth_unstable_by(looked_at, compare);
+            order.truncate(looked_at);
         }
         order.sort_unstable_by(compare);
+        self.prefer_action(step.action, &mut order);
+        order.truncate(limit);
         let threshold = threshold(self.documents.len(), self.unknown(&step));
         let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
         let hits: Vec<Hit> = order.into_iter().map(hit).collect();
@@ -86,6 +93,37 @@ impl Index {
         }
     }
 
+    /// Brings the tool to the front that does what is wanted, where the first one does something
+    /// else to the same object of the same server.
+    fn prefer_action(&self, wanted: Action, order: &mut [usize]) {
+        let Some(&first) = order.first() else { return };
+        let rivals = order.iter().take(RIVALS).position(|rival| {
+            self.servers.of(*rival) == self.servers.of(first)
+                && self.is_preferred(wanted, *rival, first)
+        });
+        if let Some(at) = rivals {
+            order[..=at].rotate_right(1);
+        }
+    }
+
+    /// Whether one tool does what is wanted and the other does not, as far as can be told.
+    fn is_preferred(&self, wanted: Action, one: usize, other: usize) -> bool {
+        let (own, others) = (self.actions[one], self.actions[other]);
+        let does = wanted.shared(own) > 0.0 && wanted.shared(others) == 0.0;
+        let is_opposite = wanted.agreement(others) < 0.0;
+        let objects = [one, other].map(|doc| &self.analyses[doc].objects);
+        let is_same = objects[0] == objects[1] && !objects[0].is_empty();
+        let has_common =
+            objects[0].is_empty() || objects[0].iter().any(|it| objects[1].contains(it));
+        does && wanted.agreement(own) >= 0.0 && (is_same || (is_opposite && has_common))
+    }
+
+    /// Every part of every document for a request, as the weights are fitted to it.
+    #[must_use]
+    pub fn all_parts(&self, query: &Query<'_>) -> Vec<Parts> {
+        self.parts(&Step::new(self, &text(query)), None)
+    }
+
     /// Every part of every document.
     fn parts(&self, step: &Step, external: Option<&[Option<f32>]>) -> Vec<Parts> {
         let mut parts = vec![Parts::default(); self.documents.len()];
@@ -94,6 +132,7 @@ impl Index {
         let fit = self.servers.fit(step);
         let mut meaning = self.meaning.likeness(&step.direction);
         self.within_servers(step, &fit, &mut meaning, &mut parts);
+        self.add_soft(step, &mut parts);
         if let Some(external) = external {
             stand_in(&mut meaning, external);
         }
@@ -103,7 +142,10 @@ impl Index {
             part.server = fit.said[server];
             part.server_name = fit.covered[server];
             part.server_meaning = fit.meaning[server];
-            part.deeds = likeness(step.deeds, self.deeds[doc]);
+            part.server_tools = fit.tools[server];
+            part.action = step.action.shared(self.actions[doc]) * part.server_name;
+            part.effect = step.action.agreement(self.actions[doc]);
+            part.kinds = kinds::likeness(step.kinds, self.kinds[doc], &self.kind_rarities);
         }
         parts
     }
@@ -137,9 +179,6 @@ impl Index {
         for word in &step.words {
             for entry in self.words.list(word.term) {
                 parts[entry.doc as usize].words += entry.value * word.weight / mass;
-            }
-            for entry in self.names.list(word.term) {
-                parts[entry.doc as usize].name += entry.value * word.weight;
             }
         }
         let masses = step.pairs.iter().map(|pair| self.rarity(&self.pairs, *pair));

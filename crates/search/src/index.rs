@@ -10,9 +10,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
+    action::Action,
     analysis::{Analysis, FIELDS},
     document::Document,
-    lexicon::Deeds,
+    kinds::{self, Kinds},
     matrix::Matrix,
     model::{DIMENSIONS, model},
     postings::{Postings, Term, index, rarity, term},
@@ -35,13 +36,14 @@ pub struct Index {
     pub(crate) documents: Vec<Document>,
     pub(crate) analyses: Vec<Arc<Analysis>>,
     pub(crate) words: Postings,
-    pub(crate) names: Postings,
     pub(crate) pairs: Postings,
     pub(crate) letters: Postings,
     pub(crate) servers: Servers,
     pub(crate) meaning: Matrix,
     /// By document, side by side: a search reads all of them.
-    pub(crate) deeds: Vec<Deeds>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) kinds: Vec<Kinds>,
+    pub(crate) kind_rarities: [f32; kinds::COUNT],
     spelling: Spelling<Box<str>>,
 }
 
@@ -75,7 +77,7 @@ impl Index {
     /// Bytes held, about, without the texts, which are shared with the documents' owner.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let lists = [&self.words, &self.names, &self.pairs, &self.letters];
+        let lists = [&self.words, &self.pairs, &self.letters];
         let analyses: usize = self.analyses.iter().map(|analysis| analysis.bytes()).sum();
         lists.iter().map(|list| list.bytes()).sum::<usize>()
             + analyses
@@ -87,16 +89,18 @@ impl Index {
     fn of(documents: Vec<Document>, analyses: Vec<Arc<Analysis>>) -> Self {
         let mut meaning = Matrix::new(DIMENSIONS);
         analyses.iter().for_each(|analysis| meaning.push(&analysis.direction));
-        let names = names(&analyses);
+        let kinds: Vec<Kinds> = analyses.iter().map(|analysis| analysis.kinds).collect();
+        let count = analyses.len();
         let words = words(&analyses);
         Self {
-            servers: Servers::new(&documents, &words),
+            servers: Servers::new(&documents, &words, &analyses),
             words,
-            names,
             pairs: pairs(&analyses),
             letters: letters(&analyses),
             meaning,
-            deeds: analyses.iter().map(|analysis| analysis.deeds).collect(),
+            actions: analyses.iter().map(|analysis| analysis.action).collect(),
+            kind_rarities: kinds::rarities(&kinds, |holding| rarity(count, holding)),
+            kinds,
             spelling: Spelling::new(surfaces(&analyses), 1),
             documents,
             analyses,
@@ -159,20 +163,6 @@ fn merge(entries: &mut Vec<(Term, u32, f32)>, start: usize) {
         }
     }
     entries.truncate((last + 1).min(entries.len()));
-}
-
-/// Shares of names: the words of one add up to 1.
-fn names(analyses: &[Arc<Analysis>]) -> Postings {
-    let docs = analyses.len();
-    let mut entries = Vec::new();
-    for (doc, analysis) in analyses.iter().enumerate() {
-        entries.extend(analysis.name.iter().map(|term| (*term, index(doc), 1.0)));
-    }
-    let mut names = Postings::new(entries, |_, value, holding| value * rarity(docs, holding));
-    let mut whole = vec![0.0_f32; docs];
-    names.each(|doc, value| whole[doc as usize] += *value);
-    names.each(|doc, value| *value /= whole[doc as usize].max(f32::EPSILON));
-    names
 }
 
 fn pairs(analyses: &[Arc<Analysis>]) -> Postings {

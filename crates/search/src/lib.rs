@@ -1,15 +1,20 @@
 //! The search behind `find_tool`: which of thousands of tools fits a request.
 //!
 //! Pure code over texts: no network, no clock, no randomness. A request is compared with every tool
-//! in several ways (words, name, server, letters, meaning, deeds), and the weighted sum decides.
+//! in several ways (words, letters, server, meaning, action, kinds of values), and the weighted sum
+//! decides.
 //!
 //! A tour, in the order a tool and then a request meet it:
 //! - `document`, `words`, `stem`, `lexicon`, `grams`, `analysis`: a tool's texts, taken apart.
+//! - `action`, `verbs`, `kinds`: what a tool does and takes, and what a request wants and gives.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
-//! - `literal`, `query`, `find`, `parts`, `judge`, `explain`: a request, what speaks for each tool,
-//!   and whether that is enough; `vectors`: the word of another model.
+//! - `literal`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what speaks for
+//!   each tool, and whether that is enough; `vectors`: the word of another model.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
+//!
+//! The weights are fitted by the example `fit`; the table of near words is made by `near`.
 
+mod action;
 mod analysis;
 mod document;
 pub mod eval;
@@ -18,6 +23,7 @@ mod find;
 mod grams;
 mod index;
 mod judge;
+mod kinds;
 mod lexicon;
 mod literal;
 mod matrix;
@@ -26,20 +32,24 @@ mod parts;
 mod postings;
 mod query;
 mod servers;
+mod soft;
 mod spelling;
 mod stem;
 mod tokens;
 mod vectors;
+mod verbs;
 mod words;
 
 pub use crate::{
+    action::Effect,
     document::{Document, Listed, SCHEMA_MAX, TEXT_MAX},
     explain::{Matched, Place},
     find::{Answer, Hit},
     index::Index,
     judge::{FAINT, GOOD},
-    parts::Parts,
+    parts::{NAMES, PARTS, Parts},
     query::{QUERY_MAX, Query},
+    soft::near_table,
     tokens::estimated_tokens,
     vectors::{External, Vectors},
 };

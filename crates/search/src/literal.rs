@@ -5,14 +5,38 @@
 
 use std::ops::Range;
 
+use crate::kinds::{FILE, Kinds, of_piece};
+
 /// Marks that open a quotation, and what closes each.
 const QUOTES: [(char, char); 6] =
     [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('‘', '’'), ('«', '»')];
 /// Letters of a mixture of letters and digits that is an id; `base64` and `oauth2` are not.
 const ID_MIN: usize = 7;
 
+/// The data of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Data {
+    /// Where they stand, in order, as bytes.
+    pub(crate) spans: Vec<Range<usize>>,
+    /// What they are.
+    pub(crate) kinds: Kinds,
+}
+
+/// The data of a text. Words whose form says what they are, like `tomorrow`, have a kind and are
+/// words nevertheless.
+pub(crate) fn data(text: &str) -> Data {
+    let spans = literals(text);
+    let pieces = spans.iter().map(|span| &text[span.clone()]);
+    let words = text.split_whitespace().map(|word| word.trim_matches(PUNCTUATION));
+    let kinds = pieces.chain(words).fold(0, |kinds, piece| kinds | of_piece(piece));
+    Data { spans, kinds }
+}
+
+/// Marks around a word that are none of it.
+const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '?', '!', '(', ')', '…'];
+
 /// The spans of a text that are data, in order, as bytes.
-pub(crate) fn literals(text: &str) -> Vec<Range<usize>> {
+fn literals(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -64,7 +88,8 @@ fn is_datum(piece: &str) -> bool {
         || piece.contains("::")
         || piece.matches(['/', '\\']).count() >= 2
         || (piece.contains('@') && piece.contains('.'));
-    is_number || is_id || is_dated || is_place
+    let is_file = of_piece(piece) & FILE != 0;
+    is_number || is_id || is_dated || is_place || is_file
 }
 
 #[cfg(test)]
@@ -84,6 +109,7 @@ mod tests {
         check("read ~/notes/todo.md or /etc/hosts.", &["~/notes/todo.md", "/etc/hosts"]);
         check("mail jane@x.com about 86abc123", &["jane@x.com", "86abc123"]);
         check("where age > 30", &["30"]);
+        check("rows of sales.csv", &["sales.csv"]);
     }
 
     #[test]

@@ -36,6 +36,12 @@ impl Row {
         Self::new(direction, ASKED)
     }
 
+    /// Adds the direction to a sum.
+    pub(crate) fn add_to(&self, sum: &mut [f32]) {
+        let cells = self.cells.iter().map(|cell| f32::from(*cell) * self.step);
+        sum.iter_mut().zip(cells).for_each(|(sum, cell)| *sum += cell);
+    }
+
     fn new(direction: &[f32], most: f32) -> Self {
         let largest = direction.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let is_usable = largest > 0.0 && largest.is_finite();

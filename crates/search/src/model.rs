@@ -11,7 +11,10 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use crate::{postings::Plain, spelling::Spelling};
+use crate::{
+    postings::{Plain, index},
+    spelling::Spelling,
+};
 
 /// Dimensions of a direction.
 pub(crate) const DIMENSIONS: usize = 256;
@@ -29,6 +32,7 @@ pub(crate) type Direction = [f32; DIMENSIONS];
 /// The table.
 pub(crate) struct Model {
     rows: HashMap<&'static str, u32, Plain>,
+    words: Vec<&'static str>,
     vectors: &'static [u8],
     scales: &'static [u8],
     weights: &'static [u8],
@@ -60,8 +64,8 @@ impl Model {
             && scales.len() == words.len() * 4
             && weights.len() == words.len() * 4;
         let rows = words.iter().zip(0..).map(|(word, row)| (*word, row)).collect();
-        let spelling = Spelling::new(words, 1);
-        is_whole.then_some(Self { rows, vectors, scales, weights, spelling })
+        let spelling = Spelling::new(words.clone(), 1);
+        is_whole.then_some(Self { rows, words, vectors, scales, weights, spelling })
     }
 
     /// The row of a word or of what is left of it without an ending.
@@ -71,6 +75,16 @@ impl Model {
             let bare = ENDINGS.iter().filter_map(|ending| word.strip_suffix(ending));
             bare.filter(|_| word.len() > BARE_MIN).find_map(of)
         })
+    }
+
+    /// How many words there are.
+    pub(crate) fn rows(&self) -> u32 {
+        index(self.words.len())
+    }
+
+    /// The word of a row; nothing for one that there is not.
+    pub(crate) fn word(&self, row: usize) -> &'static str {
+        self.words.get(row).copied().unwrap_or_default()
     }
 
     /// How much a word says: rare ones say more.

@@ -6,11 +6,13 @@
 //!   the model knows is joined by the known ones a slip or two away.
 
 use crate::{
+    action::Action,
     analysis::{rows, stop_weight},
     grams::each_gram,
     index::Index,
-    lexicon::{ASKED, Deeds, deeds, is_stop},
-    literal::literals,
+    kinds::Kinds,
+    lexicon::is_stop,
+    literal::data,
     matrix::Row,
     model::model,
     postings::{Term, pair, term},
@@ -62,7 +64,8 @@ pub(crate) struct Step {
     pub(crate) words: Vec<Asked>,
     pub(crate) pairs: Vec<Term>,
     pub(crate) grams: Vec<(Term, f32)>,
-    pub(crate) deeds: Deeds,
+    pub(crate) action: Action,
+    pub(crate) kinds: Kinds,
     pub(crate) direction: Row,
     meant: Vec<(Word, f32)>,
 }
@@ -70,8 +73,8 @@ pub(crate) struct Step {
 impl Step {
     /// Takes a text apart.
     pub(crate) fn new(index: &Index, text: &str) -> Self {
-        let data = literals(text);
-        let is_datum = |word: &Word| data.iter().any(|span| span.contains(&word.at));
+        let data = data(text);
+        let is_datum = |word: &Word| data.spans.iter().any(|span| span.contains(&word.at));
         let mut step = Self::default();
         let mut meant: Vec<(Word, f32)> = Vec::new();
         let written = words(text);
@@ -100,7 +103,8 @@ impl Step {
             }
         }
         step.add_neighbours(index, &meant);
-        step.deeds = asked_deeds(&meant);
+        step.action = Action::of_request(spoken(&meant));
+        step.kinds = data.kinds;
         step.direction = direction(&meant);
         step.meant = meant;
         step
@@ -163,34 +167,10 @@ fn fixes(index: &Index, written: &str) -> Vec<(String, f32)> {
     found.into_iter().map(str::to_owned).zip(shares).collect()
 }
 
-/// What a request wants done: its first verb, and what a question wants.
-fn asked_deeds(meant: &[(Word, f32)]) -> Deeds {
-    let mut verbs = meant.iter().filter(|(_, weight)| *weight > LITERAL).map(|(word, _)| word);
-    let first = verbs.clone().next();
-    let is_question = first.is_some_and(|word| {
-        matches!(
-            word.text.as_str(),
-            "what"
-                | "which"
-                | "who"
-                | "whose"
-                | "where"
-                | "when"
-                | "how"
-                | "is"
-                | "are"
-                | "do"
-                | "does"
-                | "did"
-                | "has"
-                | "have"
-                | "was"
-                | "were"
-        )
-    });
-    let verb = verbs.find_map(|word| Some(deeds(&word.text)).filter(|found| *found != 0));
-    // A request without a verb asks for the thing it names.
-    if is_question { ASKED } else { verb.unwrap_or(ASKED) }
+/// The words of a request as they are spoken: without data, and without parts of words.
+fn spoken(meant: &[(Word, f32)]) -> impl Iterator<Item = &str> {
+    let spoken = meant.iter().filter(|(word, weight)| *weight > LITERAL && word.form != Form::Part);
+    spoken.map(|(word, _)| word.text.as_str())
 }
 
 fn direction(meant: &[(Word, f32)]) -> Row {

@@ -3,14 +3,17 @@
 //! People name the product they mean: "my Airtable table". A server's name is therefore a score of
 //! its own: how much of the name a request says, with words counted by how few servers have them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use crate::{
-    analysis::{rows, stop_weight},
+    analysis::{Analysis, rows, stop_weight},
     document::{Document, cut},
     lexicon::is_stop,
     matrix::{Matrix, Row},
-    model::{DIMENSIONS, model},
+    model::{DIMENSIONS, model, normalise},
     postings::{Plain, Postings, Term, index, rarity, term},
     query::Step,
     spelling::Spelling,
@@ -40,6 +43,8 @@ pub(crate) struct Servers {
     /// By server.
     documents: Vec<Vec<u32>>,
     directions: Matrix,
+    /// Where the tools of each point to together.
+    means: Matrix,
 }
 
 /// What a request makes of each server.
@@ -50,10 +55,16 @@ pub(crate) struct Fit {
     pub(crate) said: Vec<f32>,
     /// How alike the meanings are.
     pub(crate) meaning: Vec<f32>,
+    /// How alike the meaning of its tools together is.
+    pub(crate) tools: Vec<f32>,
 }
 
 impl Servers {
-    pub(crate) fn new(documents: &[Document], tools: &Postings) -> Self {
+    pub(crate) fn new(
+        documents: &[Document],
+        tools: &Postings,
+        analyses: &[Arc<Analysis>],
+    ) -> Self {
         let mut ids: BTreeMap<&str, u32> = BTreeMap::new();
         let mut of = Vec::with_capacity(documents.len());
         let mut named: Vec<(u32, Named)> = Vec::new();
@@ -71,6 +82,8 @@ impl Servers {
             by_server[id as usize].push(index(of.len() - 1));
         }
         let count = ids.len();
+        let mut means = Matrix::new(DIMENSIONS);
+        by_server.iter().for_each(|docs| means.push(&mean(docs, analyses)));
         let entries = named.iter().map(|(id, word)| (word.term, *id, word.weight)).collect();
         let mut names =
             Postings::new(entries, |_, weight, holding| weight * rarity(count, holding));
@@ -81,7 +94,7 @@ impl Servers {
         names.each(|server, value| *value /= whole[server as usize].max(f32::EPSILON));
         let distinct = distinct(&named, &names, tools, &of, &by_server);
         let spelling = Spelling::new(surfaces(ids.keys()), 2);
-        Self { of, names, spelling, distinct, count, directions, documents: by_server }
+        Self { of, names, spelling, distinct, count, directions, means, documents: by_server }
     }
 
     /// The server of a document.
@@ -125,7 +138,12 @@ impl Servers {
         let most = rarity(self.count, 1) * 2.0;
         said.iter_mut().for_each(|said| *said = (*said / most).min(1.0));
         covered.iter_mut().for_each(|covered| *covered = covered.min(1.0));
-        Fit { covered, said, meaning: self.directions.likeness(&step.direction) }
+        Fit {
+            covered,
+            said,
+            meaning: self.directions.likeness(&step.direction),
+            tools: self.means.likeness(&step.direction),
+        }
     }
 
     /// Bytes held, about.
@@ -201,6 +219,16 @@ struct Named {
     stem: Term,
     weight: f32,
     is_part: bool,
+}
+
+/// Where the tools of a server point to together.
+fn mean(docs: &[u32], analyses: &[Arc<Analysis>]) -> Row {
+    let mut sum = vec![0.0; DIMENSIONS];
+    for doc in docs {
+        analyses[*doc as usize].direction.add_to(&mut sum);
+    }
+    normalise(&mut sum);
+    Row::kept(&sum)
 }
 
 /// Where a server's name and its own words point to.

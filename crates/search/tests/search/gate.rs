@@ -1,4 +1,7 @@
-//! The quality gate: labelled requests of the project's own, in `queries.jsonl` over `tools.jsonl`.
+//! The quality gate: labelled requests of the project's own, over `tools.jsonl`.
+//!
+//! `queries.jsonl` and `requests.jsonl` have different authors. In the second, the style `agent` is
+//! a request phrased as the description of `find_tool` asks for, `user` one in a person's words.
 //!
 //! No weight was chosen by these requests. The bounds have slack: one request is 1.5 points. They
 //! catch a ranking that has become worse, not one that is a little different.
@@ -10,10 +13,15 @@ use tidegate_search::{
 
 const TOOLS: &str = include_str!("tools.jsonl");
 const QUERIES: &str = include_str!("queries.jsonl");
+const REQUESTS: &str = include_str!("requests.jsonl");
 
 fn figures(pick: impl Fn(usize) -> bool) -> Figures {
+    figures_of(QUERIES, pick)
+}
+
+fn figures_of(cases: &str, pick: impl Fn(usize) -> bool) -> Figures {
     let index = Index::build(eval::tools(TOOLS).expect("tools.jsonl is sound"));
-    let cases = eval::cases(QUERIES).expect("queries.jsonl is sound");
+    let cases = eval::cases(cases).expect("labelled requests are sound");
     let mut figures = Figures::default();
     for (_, case) in cases.iter().enumerate().filter(|(at, _)| pick(*at)) {
         let query = Query { description: &case.query, ..Query::default() };
@@ -27,6 +35,18 @@ fn most_requests_find_their_tool_first_and_nearly_all_among_five() {
     let figures = figures(|_| true);
     let [first, _, fifth, _] = figures.shares();
     assert!(figures.n >= 60 && first >= 0.66 && fifth >= 0.88, "{figures:?}");
+}
+
+#[test]
+fn requests_phrased_as_agents_are_asked_to_find_their_tool_first() {
+    let styles: Vec<bool> =
+        REQUESTS.lines().map(|line| line.contains(r#""style": "agent""#)).collect();
+    let agents = figures_of(REQUESTS, |at| styles[at]);
+    assert!(agents.n >= 38 && agents.shares()[0] >= 0.95, "{agents:?}");
+    let users = figures_of(REQUESTS, |at| !styles[at]);
+    assert!(users.n >= 42 && users.shares()[0] >= 0.5, "{users:?}");
+    assert!(users.shares()[2] >= 0.74, "{users:?}");
+    assert!(users.unanswerable >= 20 && ratio(users.declined, users.unanswerable) >= 0.5);
 }
 
 #[test]

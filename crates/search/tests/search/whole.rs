@@ -110,3 +110,39 @@ fn three_thousand_tools_take_less_than_forty_megabytes() {
     assert!(index.bytes() < 40 << 20, "{}", index.bytes());
     assert!(index.bytes() > 1 << 20, "{}", index.bytes());
 }
+
+/// Two tools of one server on one object: the one that reads has more of the request's words.
+fn issues() -> Index {
+    let tool = |name: &str, description: &str| Document::plain("tracker", name, description, []);
+    Index::build(vec![
+        tool("get_issue", "Get an issue about a crash, a bug or a problem of the login page"),
+        tool("create_issue", "Create an issue"),
+        tool("list_projects", "List projects"),
+    ])
+}
+
+#[test]
+fn a_request_that_writes_finds_the_tool_that_writes_and_a_question_the_one_that_reads() {
+    let index = issues();
+    let first = |request: &str| {
+        let query = Query { description: request, ..Query::default() };
+        let found = index.search(&query, &|_| true, 3);
+        found.hits.first().map(|hit| index.documents()[hit.doc].name.to_string())
+    };
+    let wanted = |name: &str| Some(name.to_owned());
+    assert_eq!(first("open an issue about the crash of the login page"), wanted("create_issue"));
+    assert_eq!(first("show the issue about the login page"), wanted("get_issue"));
+    assert_eq!(first("what does the issue about the login page say?"), wanted("get_issue"));
+}
+
+#[test]
+fn a_value_finds_the_tool_that_takes_its_kind() {
+    let index = Index::build(vec![
+        Document::plain("a", "translate", "Turns a text into another", [("text", "")]),
+        Document::plain("b", "fetch", "Gets the text of something", [("url", "")]),
+    ]);
+    let query = Query { description: "the text of https://example.org/a", ..Query::default() };
+    let hits = index.search(&query, &|_| true, 2).hits;
+    let kinds = |doc: usize| hits.iter().find(|hit| hit.doc == doc).map(|hit| hit.parts.kinds);
+    assert!(kinds(1) > kinds(0), "{hits:?}");
+}

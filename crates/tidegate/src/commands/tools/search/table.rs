@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn rows_and_explanations_fit_60_80_and_120_columns() {
         let explanation = json!({
-            "parts": {"words": 1.25, "server_name": 6.8, "meaning": -0.3, "deeds": 0.01},
+            "parts": {"words": 1.25, "server_name": 6.8, "meaning": -0.3, "effect": 0.01},
             "sum": 7.75, "needed": 3.5,
             "words": [
                 {"word": "issue", "correction": true, "places": ["name", "description"]},

@@ -1,0 +1,89 @@
+//! Labelled sets, and the parts of every request and tool that is likely enough to matter.
+
+use std::{error::Error, fs, path::Path};
+
+use tidegate_search::{
+    Index, Query,
+    eval::{self, Case},
+};
+
+use crate::learn::{Example, Examples};
+
+/// Tools per request: the right ones and the best of the others by the weights that there are.
+const CANDIDATES: usize = 100;
+
+/// A set of labelled requests.
+pub struct Set {
+    pub name: String,
+    examples: Vec<(Example, bool)>,
+}
+
+/// Which requests of a set.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Half {
+    Fitted,
+    Checked,
+    Both,
+}
+
+/// Reads the set of a folder and those of the folders in it.
+pub fn read(folder: &Path) -> Result<Vec<Set>, Box<dyn Error>> {
+    let mut sets = vec![Set::read(folder, "queries-dev.jsonl", "main")?];
+    let mut folders: Vec<_> =
+        fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    folders.sort();
+    for folder in folders.iter().filter(|folder| folder.join("queries.jsonl").exists()) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        sets.push(Set::read(folder, "queries.jsonl", &name)?);
+    }
+    Ok(sets)
+}
+
+impl Set {
+    fn read(folder: &Path, queries: &str, name: &str) -> Result<Self, Box<dyn Error>> {
+        let index = Index::build(eval::tools(&fs::read_to_string(folder.join("tools.jsonl"))?)?);
+        let cases = eval::cases(&fs::read_to_string(folder.join(queries))?)?;
+        let answerable = cases.iter().filter(|case| !case.gold.is_empty());
+        let examples =
+            answerable.filter_map(|case| Some((example(&index, case)?, is_even(&case.query))));
+        Ok(Self { name: name.to_owned(), examples: examples.collect() })
+    }
+
+    /// The examples of one half.
+    pub fn half(&self, half: Half) -> Examples {
+        let is_in = |is_even: bool| half == Half::Both || is_even == (half == Half::Fitted);
+        let chosen = self.examples.iter().filter(|(_, is_even)| is_in(*is_even));
+        Examples(chosen.map(|(example, _)| example.clone()).collect())
+    }
+
+    /// All but one part of several, and that part.
+    pub fn fold(&self, fold: usize, folds: usize) -> (Examples, Examples) {
+        let (mut fit, mut check) = (Vec::new(), Vec::new());
+        for (at, (example, _)) in self.examples.iter().enumerate() {
+            if at % folds == fold { check.push(example.clone()) } else { fit.push(example.clone()) }
+        }
+        (Examples(fit), Examples(check))
+    }
+}
+
+/// The candidates of a request; nothing if no right tool is in the index.
+fn example(index: &Index, case: &Case) -> Option<Example> {
+    let query = Query { description: &case.query, ..Query::default() };
+    let parts = index.all_parts(&query);
+    let is_right = |doc: usize| case.gold.iter().any(|gold| **gold == *index.documents()[doc].id);
+    let sum = |doc: usize| parts[doc].contributions().iter().map(|(_, value)| value).sum::<f32>();
+    let mut docs: Vec<(usize, f32)> = (0..parts.len()).map(|doc| (doc, sum(doc))).collect();
+    docs.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let chosen =
+        docs.iter().enumerate().filter(|(at, (doc, _))| *at < CANDIDATES || is_right(*doc));
+    let rows: Vec<_> = chosen.map(|(_, (doc, _))| (parts[*doc].values(), is_right(*doc))).collect();
+    rows.iter().any(|(_, is_right)| *is_right).then_some(Example(rows))
+}
+
+/// Whether a request is in the half that is fitted to.
+fn is_even(text: &str) -> bool {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32).is_multiple_of(2)
+}

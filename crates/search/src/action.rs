@@ -1,0 +1,310 @@
+//! What a request wants done and what a tool does: classes of actions.
+//!
+//! A verb belongs to one or more classes, and so does a phrase: to open an issue is to create it,
+//! to open a page is to look at it. A class reads, or it writes. Request and tool agree in two
+//! ways, which are scored apart: whether they share a class, and whether both read or both write.
+
+use crate::{
+    verbs::{PHRASES, VERBS},
+    words::{Form, Word},
+};
+
+/// Classes, as a set of bits.
+pub(crate) type Classes = u32;
+
+pub(crate) const GET: Classes = 1;
+pub(crate) const LIST: Classes = 1 << 1;
+pub(crate) const SEARCH: Classes = 1 << 2;
+pub(crate) const COUNT: Classes = 1 << 3;
+pub(crate) const JUDGE: Classes = 1 << 4;
+pub(crate) const CAPTURE: Classes = 1 << 5;
+pub(crate) const CONVERT: Classes = 1 << 6;
+pub(crate) const CREATE: Classes = 1 << 7;
+pub(crate) const UPDATE: Classes = 1 << 8;
+pub(crate) const DELETE: Classes = 1 << 9;
+pub(crate) const SEND: Classes = 1 << 10;
+pub(crate) const RUN: Classes = 1 << 11;
+pub(crate) const STOP: Classes = 1 << 12;
+pub(crate) const RESTORE: Classes = 1 << 13;
+pub(crate) const MOVE: Classes = 1 << 14;
+pub(crate) const COPY: Classes = 1 << 15;
+pub(crate) const CLOSE: Classes = 1 << 16;
+pub(crate) const PUBLISH: Classes = 1 << 17;
+pub(crate) const PLAY: Classes = 1 << 18;
+pub(crate) const COMMIT: Classes = 1 << 19;
+pub(crate) const STAGE: Classes = 1 << 20;
+pub(crate) const MERGE: Classes = 1 << 21;
+pub(crate) const NAVIGATE: Classes = 1 << 22;
+pub(crate) const TYPE: Classes = 1 << 23;
+pub(crate) const UPLOAD: Classes = 1 << 24;
+pub(crate) const SCHEDULE: Classes = 1 << 25;
+pub(crate) const PAY: Classes = 1 << 26;
+pub(crate) const ASSIGN: Classes = 1 << 27;
+pub(crate) const COMMENT: Classes = 1 << 28;
+pub(crate) const CONNECT: Classes = 1 << 29;
+pub(crate) const COMPARE: Classes = 1 << 30;
+
+/// Classes that change nothing.
+const READS: Classes = GET | LIST | SEARCH | COUNT | JUDGE | CAPTURE | COMPARE;
+/// Classes that change nothing in some tools and something in others.
+const EITHER: Classes = CONVERT | NAVIGATE | RUN | CONNECT | TYPE;
+/// What a request wants that names a thing and no action.
+pub(crate) const ASKED: Classes = GET | LIST | SEARCH;
+
+/// Words of a description that may hold the verb of a tool whose name has none.
+const DESCRIPTION_WORDS: usize = 4;
+/// Words between the verb of a phrase and its object.
+const GAP: usize = 4;
+
+/// Whether something reads, writes, or may do either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effect {
+    /// It is not known.
+    #[default]
+    Unknown,
+    /// It changes nothing.
+    Reads,
+    /// It changes something.
+    Writes,
+}
+
+/// What a request wants done, or what a tool does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Action {
+    pub(crate) classes: Classes,
+    pub(crate) effect: Effect,
+}
+
+impl Action {
+    fn new(classes: Classes) -> Self {
+        let effect = match (classes & READS != 0, classes & !(READS | EITHER) != 0) {
+            (true, false) => Effect::Reads,
+            (false, true) => Effect::Writes,
+            _ => Effect::Unknown,
+        };
+        Self { classes, effect }
+    }
+
+    /// What a tool does: by the verbs of its name, else by the first of its description. What its
+    /// server says outright, that it only reads or that it destroys, goes before any verb.
+    pub(crate) fn of_tool(name: &[Word], description: &[Word], said: Effect) -> Self {
+        let named = verb_of(name).map_or(0, |word| classes(&word.text));
+        let described = || {
+            let first = description.iter().filter(|word| word.form != Form::Joined);
+            first.take(DESCRIPTION_WORDS).map(|word| classes(&word.text)).find(|found| *found != 0)
+        };
+        let action = Self::new(if named == 0 { described().unwrap_or(0) } else { named });
+        if said == Effect::Unknown { action } else { Self { effect: said, ..action } }
+    }
+
+    /// What a request wants: by its first phrase or verb. A question reads.
+    pub(crate) fn of_request<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let words: Vec<&str> = words.collect();
+        let is_question = words.first().is_some_and(|word| QUESTIONS.contains(word));
+        let phrase = (0..words.len()).find_map(|at| phrase(&words[at..]));
+        let verb = (0..words.len()).find_map(|at| verb(&words, at));
+        match (phrase, verb) {
+            (Some(found), _) => Self::new(found),
+            _ if is_question => Self::new(asked(&words) | verb.unwrap_or(0) & READS),
+            (None, Some(found)) => Self::new(found),
+            (None, None) => Self { classes: ASKED, effect: Effect::Unknown },
+        }
+    }
+
+    /// Whether the two share a class: 1 if so, 0 if they do not or if either is unknown.
+    pub(crate) const fn shared(self, other: Self) -> f32 {
+        if self.classes & other.classes == 0 { 0.0 } else { 1.0 }
+    }
+
+    /// 1 if both read or both write, -1 if one reads and the other writes, 0 if either is unknown.
+    pub(crate) fn agreement(self, other: Self) -> f32 {
+        match (self.effect, other.effect) {
+            (Effect::Unknown, _) | (_, Effect::Unknown) => 0.0,
+            (one, two) if one == two => 1.0,
+            _ => -1.0,
+        }
+    }
+}
+
+/// The word of a name that says what the tool does: the first verb, and the first one that is no
+/// usual noun if there is any.
+pub(crate) fn verb_of(name: &[Word]) -> Option<&Word> {
+    let verbs = || name.iter().filter(|word| classes(&word.text) != 0);
+    verbs().find(|word| !NOUNS.contains(&bare(&word.text))).or_else(|| verbs().next())
+}
+
+/// Verbs that are nouns more often in names of tools.
+const NOUNS: &[&str] = &[
+    "backup",
+    "benchmark",
+    "block",
+    "book",
+    "call",
+    "charge",
+    "chart",
+    "comment",
+    "commit",
+    "count",
+    "design",
+    "diff",
+    "email",
+    "end",
+    "file",
+    "filter",
+    "flag",
+    "forecast",
+    "fork",
+    "hash",
+    "host",
+    "invoice",
+    "issue",
+    "label",
+    "link",
+    "log",
+    "merge",
+    "message",
+    "name",
+    "note",
+    "order",
+    "patch",
+    "plan",
+    "post",
+    "profile",
+    "pull",
+    "purchase",
+    "push",
+    "query",
+    "queue",
+    "rank",
+    "rate",
+    "record",
+    "refund",
+    "release",
+    "reply",
+    "review",
+    "schedule",
+    "score",
+    "screenshot",
+    "share",
+    "snapshot",
+    "stage",
+    "star",
+    "summary",
+    "tag",
+    "test",
+    "text",
+    "trade",
+    "transfer",
+    "type",
+    "update",
+    "view",
+    "watch",
+];
+
+/// Words that begin a question.
+const QUESTIONS: &[&str] = &[
+    "what", "which", "who", "whose", "where", "when", "how", "is", "are", "do", "does", "did",
+    "has", "have", "was", "were", "why", "any",
+];
+
+/// What a question wants: a list if it asks for things, one of them or a list else.
+fn asked(words: &[&str]) -> Classes {
+    let is_plural =
+        |word: &&str| word.len() > 4 && bare(word).len() < word.len() && *word != "does";
+    let is_which = matches!(words.first(), Some(&("what" | "which" | "any")));
+    let is_of_many = is_which && words.iter().skip(1).take(2).any(is_plural);
+    if is_of_many { LIST | SEARCH } else { ASKED }
+}
+
+/// The classes of a phrase that begins here.
+fn phrase(words: &[&str]) -> Option<Classes> {
+    let (first, rest) = words.split_first()?;
+    let first = bare(first);
+    let found = PHRASES.iter().filter(|phrase| phrase.verb == first).find(|phrase| {
+        let near = rest.iter().take(if phrase.is_close { 1 } else { GAP });
+        let mut near = near.take_while(|word| !CLAUSES.contains(word));
+        near.any(|word| phrase.then.contains(word) || phrase.then.contains(&bare(word)))
+    })?;
+    Some(found.classes)
+}
+
+/// Words that begin another clause: what follows is no object of the verb before.
+const CLAUSES: &[&str] = &["and", "then", "that", "which", "because", "so", "but"];
+
+/// The classes of a verb that stands here. A word after an article or a preposition is a noun.
+fn verb(words: &[&str], at: usize) -> Option<Classes> {
+    let before = at.checked_sub(1).map(|at| words[at]);
+    let is_noun = before.is_some_and(|word| NOUN_AFTER.contains(&word));
+    let found = classes(words[at]);
+    (found != 0 && !is_noun).then_some(found)
+}
+
+/// Words before a noun.
+const NOUN_AFTER: &[&str] = &[
+    "a", "an", "the", "my", "our", "your", "his", "her", "their", "this", "that", "these", "those",
+    "of", "in", "on", "at", "for", "from", "by", "with", "some", "any", "each", "every", "all",
+];
+
+/// The classes of a verb; none if it is no verb that is known.
+pub(crate) fn classes(word: &str) -> Classes {
+    let of = |word: &str| VERBS.binary_search_by(|(verb, _)| (*verb).cmp(word)).ok();
+    of(word).or_else(|| of(bare(word))).map_or(0, |at| VERBS[at].1)
+}
+
+/// A word without the ending of a plural or of a third person.
+fn bare(word: &str) -> &str {
+    word.strip_suffix('s').filter(|bare| bare.len() > 2 && !bare.ends_with('s')).unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::words;
+
+    fn asked(text: &str) -> Action {
+        let words = words(text);
+        Action::of_request(words.iter().map(|word| word.text.as_str()))
+    }
+
+    fn tool(name: &str) -> Action {
+        Action::of_tool(&words(name), &[], Effect::Unknown)
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_without_doubles() {
+        assert!(VERBS.is_sorted_by(|one, next| one.0 < next.0));
+    }
+
+    #[track_caller]
+    fn check(request: &str, better: &str, worse: &str) {
+        let value = |name| asked(request).shared(tool(name)) + asked(request).agreement(tool(name));
+        assert!(value(better) > value(worse), "{request}: {better}, not {worse}");
+    }
+
+    #[test]
+    fn phrases_say_more_than_their_verbs() {
+        check("open an issue about the crash", "create_issue", "get_issue");
+        check("open the page in a browser", "navigate_page", "create_page");
+        check("commit my staged changes", "git_commit", "git_diff_staged");
+        check("roll back the last release", "restore_release", "get_release");
+        check("get rid of the old branch", "delete_branch", "get_branch");
+        check("let Maria know that I am late", "send_message", "get_message");
+        check("set up a new project", "create_project", "list_projects");
+        check("put the milk on my list", "add_item", "list_items");
+        check("turn this page into a PDF", "convert_page", "delete_page");
+    }
+
+    #[test]
+    fn questions_read_and_nouns_are_no_verbs() {
+        assert_eq!(asked("which updates are there for my phone").effect, Effect::Reads);
+        assert_eq!(asked("show the post of yesterday").effect, Effect::Reads);
+        assert_eq!(asked("delete the list of names").effect, Effect::Writes);
+        assert_eq!(asked("weather in Rome").effect, Effect::Unknown);
+    }
+
+    #[test]
+    fn what_a_server_says_goes_before_the_verb() {
+        let said = Action::of_tool(&words("run_query"), &[], Effect::Reads);
+        assert_eq!((said.effect, said.classes), (Effect::Reads, tool("run_query").classes));
+    }
+}
