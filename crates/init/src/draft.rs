@@ -65,7 +65,13 @@ impl Draft {
     pub(crate) fn provider(&mut self, wanted: &str, settings: Value, from: &Item<'_>) -> String {
         let providers = section(&mut self.tree, &["providers"]);
         let is_ours = |name: &str| name == wanted || is_numbered(name, wanted);
-        let same = providers.iter().find(|(name, it)| is_ours(name) && **it == settings);
+        // What was said about its models since it was added does not make it another provider.
+        let is_same = |it: &Value| {
+            let mut it = it.clone();
+            it.as_object_mut().map(|it| it.shift_remove("targets"));
+            it == settings
+        };
+        let same = providers.iter().find(|(name, it)| is_ours(name) && is_same(it));
         if let Some((name, _)) = same {
             return name.clone();
         }
@@ -79,7 +85,10 @@ impl Draft {
     pub(crate) fn target(&mut self, provider: &str, model: &str, settings: Map<String, Value>) {
         if !settings.is_empty() {
             let targets = section(&mut self.tree, &["providers", provider, "targets"]);
-            targets.insert(model.to_owned(), Value::Object(settings));
+            let target = targets.entry(model).or_insert_with(|| json!({}));
+            for (key, value) in settings {
+                target[key] = value;
+            }
         }
     }
 

@@ -55,18 +55,12 @@ impl Reading<'_> {
         };
         let origin = (item.line(), item.path.to_string());
         let (word, model) = vendor_and_model(&params, model);
-        if group.contains('*') || model.contains('*') {
-            let reason = "a pattern needs no route: clients may ask for `provider/model` of any \
-                          configured provider";
-            self.notes.drop(item, reason);
-            return None;
-        }
         let Some(word) = word else {
             self.notes.drop(item, "the model has no vendor in front: write `vendor/model`");
             return None;
         };
         let (wanted, mut settings) = self.address(&word, &params, item)?;
-        self.parameters(&params, &wanted, &mut settings);
+        let timeouts = self.parameters(&params, &wanted, &mut settings);
         let default = Vendor::of_litellm(&word).and_then(|it| it.variables.first());
         let needs_key =
             !settings.contains_key("key") && settings.get("auth") != Some(&json!("none"));
@@ -74,7 +68,12 @@ impl Reading<'_> {
             settings.insert("key".to_owned(), json!(format!("env:{variable}")));
         }
         let provider = self.draft.provider(&wanted, Value::Object(settings), item);
-        self.about_model(item, &provider, &model);
+        if group.contains('*') || model.contains('*') {
+            let reason = format!("a pattern is no route: clients ask for `{provider}/MODEL`");
+            self.notes.change(item, reason);
+            return None;
+        }
+        self.about_model(item, &provider, &model, timeouts);
         let number = |key: &str| params.get(key).and_then(|it| it.number()).map(|it| it as u64);
         let target = format!("{provider}/{model}");
         let (weight, order) = (number("weight"), number("order").unwrap_or(0));
@@ -108,8 +107,8 @@ impl Reading<'_> {
         let openai = VENDORS.iter().find(|vendor| vendor.name == "openai")?;
         let (name, vendor, url) = match (word, base) {
             ("azure" | "azure_ai", Some(base)) => {
-                let origin = base.split("/openai").next().unwrap_or(&base).to_owned();
-                ("azure", openai, Some(format!("{origin}/openai/v1")))
+                let host = base.trim_start_matches("https://").split('/').next();
+                ("azure", openai, host.map(|host| format!("https://{host}/openai/v1")))
             }
             ("ollama" | "ollama_chat", base) => {
                 let base = base.unwrap_or_else(|| crate::OLLAMA_URL.to_owned());
@@ -139,8 +138,13 @@ impl Reading<'_> {
         Some((name.replace('_', "-"), settings))
     }
 
-    /// The rest of `litellm_params`.
-    fn parameters(&mut self, params: &Item<'_>, wanted: &str, settings: &mut Map<String, Value>) {
+    /// The rest of `litellm_params`; the timeouts, which belong to the target, are given back.
+    fn parameters(
+        &mut self,
+        params: &Item<'_>,
+        wanted: &str,
+        settings: &mut Map<String, Value>,
+    ) -> Map<String, Value> {
         let mut timeouts = Map::new();
         for (key, part) in params.entries() {
             match key {
@@ -160,9 +164,7 @@ impl Reading<'_> {
                 _ => self.notes.drop(&part, parameter_reason(key)),
             }
         }
-        if !timeouts.is_empty() {
-            settings.insert("timeouts".to_owned(), Value::Object(timeouts));
-        }
+        timeouts
     }
 
     fn key(&mut self, part: &Item<'_>, wanted: &str, settings: &mut Map<String, Value>) {
@@ -214,11 +216,20 @@ impl Reading<'_> {
         format!("env:{variable}")
     }
 
-    /// `model_info`.
-    fn about_model(&mut self, item: &Item<'_>, provider: &str, model: &str) {
-        let Some(info) = item.get("model_info") else { return };
+    /// What is known of a model: its timeouts, and `model_info`.
+    fn about_model(
+        &mut self,
+        item: &Item<'_>,
+        provider: &str,
+        model: &str,
+        timeouts: Map<String, Value>,
+    ) {
         let mut settings = Map::new();
-        for (key, part) in info.entries() {
+        if !timeouts.is_empty() {
+            settings.insert("timeouts".to_owned(), Value::Object(timeouts));
+        }
+        let info = item.get("model_info").map(|info| info.entries()).unwrap_or_default();
+        for (key, part) in info {
             match (key, part.number(), part.flag()) {
                 ("max_input_tokens", Some(tokens), _) => {
                     settings.insert("context".to_owned(), json!(tokens as u64));

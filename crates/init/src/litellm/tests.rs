@@ -19,7 +19,7 @@ model_list:
   - model_name: smart
     litellm_params:
       model: azure/gpt-4o-eu
-      api_base: https://my-endpoint.openai.azure.com/
+      api_base: https://openai-eu.openai.azure.com/
       api_key: os.environ/AZURE_API_KEY_EU
       api_version: '2024-02-01'
       rpm: 6
@@ -52,7 +52,7 @@ environment_variables: { X: canary }
 fn deployments_become_targets_groups_routes_and_fallbacks_tiers() {
     let (finished, _) = check(WHOLE);
     for line in [
-        "    url: https://my-endpoint.openai.azure.com/openai/v1\n",
+        "    url: https://openai-eu.openai.azure.com/openai/v1\n",
         "    auth: api-key\n    key: env:AZURE_API_KEY_EU\n",
         "      claude-sonnet-4-5: { context: 200000, vision: true }\n",
         "      - [azure/gpt-4o-eu, anthropic/claude-sonnet-4-5]\n      - [ollama/qwen3]\n",
@@ -60,7 +60,7 @@ fn deployments_become_targets_groups_routes_and_fallbacks_tiers() {
         "    match: [gpt-4]\n",
         "    weights: { anthropic/claude-sonnet-4-5: 3 }\n",
         "    deadline: 120s\n",
-        "    timeouts: { total: 30s }\n",
+        "        timeouts: { total: 30s }\n",
         "  failure_threshold: 3\n  open_for: 12500ms\n",
         "  - { name: master, key: env:LITELLM_MASTER_KEY }\n",
     ] {
@@ -106,6 +106,19 @@ model_list:
     let (finished, _) = check(text);
     assert_eq!(finished.variables, ["OPENAI_API_KEY", "OPENAI_API_KEY_2"]);
     assert!(finished.text.contains("[openai/gpt-4o, openai-2/gpt-4o]"), "{}", finished.text);
+}
+
+#[test]
+fn a_pattern_configures_its_provider_and_deployments_with_one_key_share_a_provider() {
+    let text = "\
+model_list:
+  - { model_name: a, litellm_params: { model: groq/x, timeout: 3 } }
+  - { model_name: b, litellm_params: { model: groq/y, timeout: 4 } }
+  - { model_name: mistral/*, litellm_params: { model: mistral/* } }
+";
+    let (finished, notes) = check(text);
+    assert_eq!((finished.counts.providers, finished.counts.routes), (2, 2), "{}", finished.text);
+    assert!(notes[0].reason.contains("`mistral/MODEL`"), "{notes:?}");
 }
 
 #[test]
