@@ -5,8 +5,8 @@ use tidegate_config::codes::{self, Code};
 const INTRODUCTION: &str = "\
 # Diagnostics
 
-What `tidegate check` and `tidegate sim` say about files, by code. `tidegate explain CODE` prints the
-same text offline. This page is generated: `cargo xtask docs` writes it.
+What `tidegate check` and `tidegate sim` say about files, by code. `tidegate explain CODE` prints
+the same text offline. This page is generated: `cargo xtask docs` writes it.
 ";
 
 /// The text of the page.

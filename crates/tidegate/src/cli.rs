@@ -12,15 +12,14 @@ use anstream::ColorChoice;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    check, child, completions, explain, fake, fake_mcp, help, init, man, mcp, schema, serve, sim,
-    tools,
+    check, child, completions, doctor, explain, fake, fake_mcp, help, init, man, mcp, schema,
+    serve, sim, tools,
 };
 use crate::exit::Exit;
 use crate::printer::{Look, Printer, Talk};
 
 const EXAMPLES: &str = "\
-Examples:
-  tidegate serve    the gateway; without a config file, its demo
+Try:  `tidegate serve` (without a config file it serves a demo), `tidegate sim`
 Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
 
 /// An AI gateway that stays up when its backends do not, and can prove it on your laptop
@@ -57,6 +56,8 @@ pub(crate) enum Command {
     Sim(sim::SimArgs),
     /// Why? What does this diagnostic mean?
     Explain(explain::ExplainArgs),
+    /// Is everything in order here? (config, secrets, ports, providers)
+    Doctor(doctor::DoctorArgs),
     /// Speak MCP on stdin and stdout, for desktop clients
     Mcp(mcp::McpArgs),
     /// Which tools does a running gateway offer? (MCP: list, call)
@@ -89,6 +90,7 @@ impl Command {
             Self::Serve(args) => serve::run(args, printer),
             Self::Sim(args) => sim::run(args, printer),
             Self::Explain(args) => explain::run(args, printer),
+            Self::Doctor(args) => doctor::run(args, printer),
             Self::Mcp(args) => mcp::run(args, printer),
             Self::Tools(args) => tools::run(args, printer),
             Self::Schema(args) => schema::run(args, printer),

@@ -6,6 +6,7 @@
 pub(crate) mod check;
 pub(crate) mod child;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fake;
 pub(crate) mod fake_mcp;

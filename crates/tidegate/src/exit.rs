@@ -70,7 +70,7 @@ impl Exit {
             Self::No => {
                 "the answer is \"no\": `check` found an error in a file that is YAML, \
                  `check --connect` something that cannot be reached, \
-                 a `sim` expectation or a tool failed"
+                 a `sim` expectation or a tool failed, `doctor` found something to mend"
             }
             Self::Usage => "the command line is wrong",
             Self::Unreadable => {
@@ -124,7 +124,8 @@ fn bug_text(payload: &(dyn Any + Send), place: &str) -> String {
     format!(
         "bug: {text}\n  at {place}, tidegate {version}\n\n\
          This is a mistake in tidegate, not in your files. Please report these lines together\n\
-         with the command you typed and the file it read, secrets removed."
+         with the command you typed and the file that `tidegate doctor --report` writes. That\n\
+         file has no secrets."
     )
 }
 

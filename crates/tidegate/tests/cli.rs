@@ -30,6 +30,7 @@ fn long_help_of_the_program_and_each_verb_is_as_committed() {
         "",
         "check",
         "completions",
+        "doctor",
         "explain",
         "help",
         "init",

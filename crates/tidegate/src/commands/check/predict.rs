@@ -148,7 +148,7 @@ pub(super) fn lines(predictions: &[Prediction], file: &str) -> String {
     }
     if !predictions.is_empty() {
         out.push_str(&format!(
-            "  {HOPELESS} cannot be survived by any config; `tidegate sim NAME -c {file}` shows one\n"
+            "  {HOPELESS} cannot be survived by any config; see `tidegate sim NAME -c {file}`\n"
         ));
     }
     out
