@@ -23,7 +23,7 @@ use tidegate_core::{
 };
 
 use crate::{
-    file::{ConfigFile, HealthFile, ProviderFile, RouteFile, ServerFile, TargetFile, TimeoutsFile},
+    file::{ConfigFile, HealthFile, ProviderFile, RouteFile, ServerFile, TargetFile},
     secret::{Environment, Secret},
     source::Source,
 };
@@ -201,7 +201,7 @@ impl<'a> Resolver<'a> {
         let known = self.providers.get(provider_name)?;
         let nothing = TargetFile::default();
         let target = provider.targets.get(model).unwrap_or(&nothing);
-        let timeouts = TimeoutsFile::resolve(&[&provider.timeouts, &target.timeouts]);
+        let timeouts = provider.timeouts_of(model);
         let settings = BackendSettings {
             id: id.clone(),
             identity: format!("{} {model}", provider_url(provider_name, provider)),

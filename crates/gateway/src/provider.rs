@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use tidegate_config::{
     Config,
-    file::{Api, Auth, ProbeFile, ProviderFile, Timeouts, TimeoutsFile},
+    file::{Api, Auth, ProbeFile, ProviderFile, Timeouts},
     provider_url,
     secret::{Environment, SecretRef},
 };
@@ -95,9 +95,6 @@ pub fn targets(
         let mut masks: BTreeMap<usize, Arc<Mask>> = BTreeMap::new();
         for backend in &config.settings.backends {
             let Some(model) = backend.id.strip_prefix(&prefix) else { continue };
-            let known = file.targets.get(model).map(|target| &target.timeouts);
-            let layers: Vec<&TimeoutsFile> =
-                [Some(&file.timeouts), known].into_iter().flatten().collect();
             let credential =
                 |&key: &usize| credential(file, config.secrets[key].as_ref()?.expose());
             let mut mask = |&key: &usize| {
@@ -112,7 +109,7 @@ pub fn targets(
                 Arc::new(Target {
                     provider: Arc::clone(&provider),
                     model: (model != "*").then(|| EncodedName::new(model)),
-                    timeouts: TimeoutsFile::resolve(&layers),
+                    timeouts: file.timeouts_of(model),
                     credentials: backend.keys.iter().map(credential).collect(),
                     masks: backend.keys.iter().map(&mut mask).collect(),
                 }),
@@ -131,10 +128,7 @@ fn provider(
 ) -> Result<Provider, ProviderError> {
     let fail = |reason: String| ProviderError { provider: name.to_owned(), reason };
     let url = provider_url(name, file);
-    let probes: Vec<&ProbeFile> = [&config.file.health.probe, &file.health.probe, &file.probe]
-        .into_iter()
-        .flatten()
-        .collect();
+    let probes = file.probe_layers(&config.file.health);
     let mut headers = HeaderMap::new();
     let mut secret_headers = Vec::new();
     for (key, value) in &file.headers {

@@ -8,7 +8,7 @@ use tidegate_core::settings::{Kind, Kinds, Protocol};
 
 use super::{
     health::{HealthFile, ProbeFile},
-    timeouts::TimeoutsFile,
+    timeouts::{Timeouts, TimeoutsFile},
 };
 use crate::secret::SecretRef;
 
@@ -83,6 +83,22 @@ impl ProviderFile {
     #[must_use]
     pub fn restricts_kinds(&self) -> bool {
         self.serves.is_some() && self.api == Api::Openai
+    }
+
+    /// The timeouts of one of its models: what the model says comes before what the provider says.
+    #[must_use]
+    pub fn timeouts_of(&self, model: &str) -> Timeouts {
+        let target = self.targets.get(model).map(|target| &target.timeouts);
+        let layers: Vec<&TimeoutsFile> =
+            [Some(&self.timeouts), target].into_iter().flatten().collect();
+        TimeoutsFile::resolve(&layers)
+    }
+
+    /// Everything that is said about its probes, the most general first: `top` is the config's own
+    /// `health`.
+    #[must_use]
+    pub fn probe_layers<'a>(&'a self, top: &'a HealthFile) -> Vec<&'a ProbeFile> {
+        [&top.probe, &self.health.probe, &self.probe].into_iter().flatten().collect()
     }
 }
 

@@ -73,31 +73,13 @@ pub(in crate::timeline) fn world(config: &Config) -> Option<World> {
 fn timeouts(file: &ConfigFile, id: &str) -> Timeouts {
     let (provider, model) = id.split_once('/').unwrap_or((id, ""));
     let provider = file.providers.get(provider);
-    let target = provider.and_then(|it| it.targets.get(model));
-    let layers: Vec<&TimeoutsFile> =
-        [provider.map(|it| &it.timeouts), target.map(|it| &it.timeouts)]
-            .into_iter()
-            .flatten()
-            .collect();
-    TimeoutsFile::resolve(&layers)
+    provider.map_or_else(|| TimeoutsFile::resolve(&[]), |it| it.timeouts_of(model))
 }
 
 fn probes(file: &ConfigFile, settings: &Settings) -> Vec<ProbeSettings> {
     let probe = |id: &str| {
-        let provider = file.providers.get(id);
-        let layers = [
-            file.health.probe.as_ref(),
-            provider.and_then(|it| it.health.probe.as_ref()),
-            provider.and_then(|it| it.probe.as_ref()),
-        ];
-        let layers: Vec<&ProbeFile> = layers.into_iter().flatten().collect();
-        let resolved = ProbeFile::resolve(&layers);
-        ProbeSettings {
-            every: resolved.every,
-            timeout: resolved.timeout,
-            heals: resolved.heals,
-            pause_after: resolved.pause_after,
-        }
+        let layers = file.providers.get(id).map(|it| it.probe_layers(&file.health));
+        ProbeFile::resolve(&layers.unwrap_or_else(|| file.health.probe.iter().collect()))
     };
     settings.endpoints.iter().map(|it| probe(&it.id)).collect()
 }
