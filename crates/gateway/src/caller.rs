@@ -5,7 +5,7 @@
 //!   key nor its place in the list can be measured (S6).
 //! - Every credential of a request counts, because SDKs send two of them when two are configured:
 //!   one key that is known is enough, whatever stands beside it. Of two known ones the first wins,
-//!   in the order of [`KEY_HEADERS`], then `authorization`.
+//!   in the order of `KEY_HEADERS`, then `authorization`.
 //! - Without `keys` everybody may call (and the listener is loopback: `check` sees to it).
 //! - A key in the query string is refused (S9).
 

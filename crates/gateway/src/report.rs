@@ -1,7 +1,7 @@
 //! Transitions, rendered: one log line and one count for each.
 //!
 //! The core says what changed as data, once; here it becomes words. What every line says is worked
-//! out in [`describe`], a pure function, so that log and metric cannot disagree.
+//! out in `describe`, a pure function, so that log and metric cannot disagree.
 //!
 //! Rules kept here:
 //! - A warning is for what leaves fewer places to serve from: an opened breaker, an excluded key or

@@ -9,7 +9,7 @@
 //! Rules kept here:
 //! - Every probe is a task of its own. One that hangs, fails or panics delays nothing and ends
 //!   nothing; what a panic would have found out stays unknown.
-//! - A reload is followed within [`LOOK_EVERY`]: an unchanged provider keeps its phase, a new or
+//! - A reload is followed within `LOOK_EVERY`: an unchanged provider keeps its phase, a new or
 //!   changed one is probed at once, and what is under way for one that is gone is called off, so
 //!   that no result reaches an endpoint it is not about.
 //! - Starting twice and stopping twice are harmless. After `stop` nothing more is started, and
