@@ -329,3 +329,60 @@ fn take_endpoint(endpoint: &Endpoint, now: Now, lease_end: Now) -> Option<Pass> 
     }
     endpoint.cell.with(|guarded| guarded.breaker.take(now, lease_end))
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::settings::HealthSettings;
+
+    /// A target and its endpoint, whose breakers open at the start of time and are half-open from
+    /// `HALF_OPEN` on, each with one slot.
+    fn both_half_open() -> (Arc<Backend>, Arc<Endpoint>) {
+        let health = HealthSettings {
+            failure_threshold: 1,
+            open_for: Millis(HALF_OPEN.0),
+            trial_permits: 1,
+            ..HealthSettings::default()
+        };
+        let endpoint = EndpointSettings {
+            id: "p".to_owned(),
+            identity: "p".to_owned(),
+            health: health.clone(),
+        };
+        let endpoint = Arc::new(Endpoint::new(&endpoint, 0));
+        let settings = BackendSettings {
+            id: "p/m".to_owned(),
+            identity: "p m".to_owned(),
+            endpoint: Some(0),
+            keys: Vec::new(),
+            health,
+            first_content_within: Millis::seconds(1),
+            answer_within: Millis::seconds(1),
+            abilities: Abilities::default(),
+        };
+        let backend = Backend::new(&settings, 0, 0, Some(Arc::clone(&endpoint)), Vec::new());
+        for cell in [&backend.health.cell, &endpoint.cell] {
+            cell.with(|guarded| {
+                let pass = guarded.breaker.take(Now::ZERO, Now(9)).expect("it is closed");
+                guarded.breaker.failure(Now::ZERO, pass, false);
+            });
+        }
+        (Arc::new(backend), endpoint)
+    }
+
+    const HALF_OPEN: Now = Now(1_000);
+
+    #[test]
+    fn a_target_keeps_no_slot_when_its_endpoint_refuses() {
+        let (backend, endpoint) = both_half_open();
+        let take_slot = |guarded: &mut crate::cell::Guarded| {
+            guarded.breaker.take(HALF_OPEN, Now(9_000)).expect("one slot is free")
+        };
+        let taken = endpoint.cell.with(take_slot);
+        assert!(backend.take(HALF_OPEN, 0, Millis(1_000)).is_none());
+        let slots = |cell: &Cell| cell.with(|guarded| guarded.breaker.slots_taken(HALF_OPEN));
+        assert_eq!((slots(&backend.health.cell), slots(&endpoint.cell)), (0, 1));
+        endpoint.cell.with(|guarded| guarded.breaker.release(&taken));
+        assert!(backend.take(HALF_OPEN, 0, Millis(1_000)).is_some_and(|it| it.is_trial()));
+    }
+}

@@ -199,4 +199,21 @@ mod tests {
         pins.sweep(Now(20_000));
         assert_eq!(pins.len(), 0);
     }
+
+    #[test]
+    fn a_full_shard_drops_the_pin_that_expires_first_whenever_it_was_set() {
+        let pins = Pins::new(0, 2 * SHARDS);
+        let shard_of = |key: &PinKey| key.0 % SHARDS as u128;
+        let keys: Vec<PinKey> =
+            (0..).map(|it: u32| pins.key("r", "", &it.to_string())).take(1_000).collect();
+        let same = keys.iter().filter(|it| shard_of(it) == shard_of(&keys[0]));
+        let [late, early, new] = *same.copied().take(3).collect::<Vec<_>>() else {
+            panic!("a thousand sessions share 64 shards");
+        };
+        for (key, until) in [(late, 30), (early, 10), (new, 20)] {
+            pins.set(Now(0), key, pin(until));
+        }
+        assert_eq!(pins.get(early), None);
+        assert!(pins.get(late).is_some() && pins.get(new).is_some());
+    }
 }

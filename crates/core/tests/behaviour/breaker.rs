@@ -517,3 +517,22 @@ fn ten_years_in_one_step_and_time_standing_still_break_nothing() {
     assert_eq!(bed.state("a"), State::Closed);
     bed.core.check_invariants(bed.now);
 }
+
+#[test]
+fn a_trial_that_ends_after_the_breaker_closed_is_no_sample() {
+    let mut bed = Bed::of(&["a"]).health(|it| {
+        it.recovery_threshold = 1;
+        it.min_samples = 2;
+        it.failure_ratio = 0.5;
+    });
+    bed.trip("a");
+    bed.wait(30_000);
+    let mut trial = bed.trial("a");
+    bed.content(&mut trial);
+    assert_eq!(bed.state("a"), State::Closed, "its content closed the breaker");
+    bed.report(trial, ok());
+    bed.hit("a", status(500));
+    assert_eq!(bed.state("a"), State::Closed, "one failure is one sample");
+    bed.hit("a", status(500));
+    assert_eq!(bed.state("a"), State::Open, "two failures are two");
+}

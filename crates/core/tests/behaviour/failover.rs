@@ -277,3 +277,12 @@ fn a_finished_plan_stays_finished() {
         }
     }
 }
+
+#[test]
+fn the_time_to_come_back_is_that_of_the_first_target_that_returns() {
+    let mut bed = Bed::of(&["a", "b"]);
+    let finished = bed.request(|name| come_back(429, if name == "a" { 60_000 } else { 5_000 }));
+    assert_eq!(finished.plan.re_entry(bed.now), Some(Now(5_000)));
+    bed.wait(5_000);
+    assert_eq!(finished.plan.re_entry(bed.now), None, "one target can be asked again");
+}
