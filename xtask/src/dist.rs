@@ -17,12 +17,11 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::install::quietly;
+use crate::install::{self, CargoTool, quietly};
 use crate::{deny, docs, say};
 
 /// The tool that writes the list of crates, and the version of it that was tried.
-const AUDITABLE: &str = "cargo-auditable";
-const AUDITABLE_VERSION: &str = "0.7.7";
+const AUDITABLE: CargoTool = CargoTool { command: "auditable", version: "0.7.7" };
 
 const CARGO_HELP: &str = "are crates within reach, and is rustup's stable toolchain installed?";
 const READELF_HELP: &str = "install binutils (they come with gcc)";
@@ -32,7 +31,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let metadata = deny::metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
     let target = Path::new(target);
-    let tools = tools(target)?;
+    let tools = install::cargo_tool(target, &AUDITABLE)?;
     say::line("building with fat LTO: this takes some minutes");
     let built = build(target, &tools)?;
     inspect(&built)?;
@@ -81,23 +80,6 @@ fn pages(binary: &Path, folder: &Path) -> anyhow::Result<()> {
 fn verbs(page: &str) -> Vec<&str> {
     let lines = page.lines().filter_map(|line| line.strip_prefix("tidegate\\-"));
     lines.filter_map(|line| line.split('(').next()).collect()
-}
-
-/// The folder with `cargo auditable`, installed once.
-fn tools(target: &Path) -> anyhow::Result<PathBuf> {
-    let root = target.join("tools");
-    let bin = root.join("bin");
-    let is_there = Command::new(bin.join(AUDITABLE)).args(["auditable", "--version"]).output();
-    let has_version = is_there
-        .is_ok_and(|it| String::from_utf8_lossy(&it.stdout).trim().ends_with(AUDITABLE_VERSION));
-    if !has_version {
-        say::line(&format!("installing {AUDITABLE} {AUDITABLE_VERSION} into {}", root.display()));
-        let mut install = cargo();
-        install.args(["install", "--locked", "--force", "--root"]).arg(&root);
-        install.arg(format!("{AUDITABLE}@{AUDITABLE_VERSION}"));
-        quietly(&mut install, CARGO_HELP)?;
-    }
-    Ok(bin)
 }
 
 fn build(target: &Path, tools: &Path) -> anyhow::Result<PathBuf> {

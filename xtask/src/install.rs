@@ -1,4 +1,5 @@
-//! Installs pinned packages under the target folder, with the ordinary clients of PyPI and npm.
+//! Installs pinned packages under the target folder, with the ordinary clients of PyPI and npm and
+//! with cargo.
 //!
 //! A folder that was finished carries a stamp: the text of the files that pin it. As long as they
 //! say the same, it is used as it is; otherwise it is made anew, so half an installation is never
@@ -14,6 +15,7 @@ use crate::say;
 
 const PYTHON_HELP: &str = "install Python 3.11 or later with its venv module (Debian: \
                            `apt install python3 python3-venv`)";
+const CARGO_HELP: &str = "are crates within reach, and is rustup's stable toolchain installed?";
 const NODE_HELP: &str = "install Node.js 20 or later with npm";
 
 /// The interpreter of an environment that has what `requirements.txt` pins.
@@ -59,6 +61,31 @@ pub(crate) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     Ok(home)
+}
+
+/// A subcommand of cargo, and the version of it that was tried.
+pub(crate) struct CargoTool {
+    pub(crate) command: &'static str,
+    pub(crate) version: &'static str,
+}
+
+/// The folder with the program of a cargo subcommand, installed once.
+pub(crate) fn cargo_tool(target: &Path, tool: &CargoTool) -> anyhow::Result<PathBuf> {
+    let root = target.join("tools");
+    let bin = root.join("bin");
+    let package = format!("cargo-{}", tool.command);
+    let found = Command::new(bin.join(&package)).args([tool.command, "--version"]).output();
+    let has_version =
+        found.is_ok_and(|it| String::from_utf8_lossy(&it.stdout).trim().ends_with(tool.version));
+    if !has_version {
+        say::line(&format!("installing {package} {} into {}", tool.version, root.display()));
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut install = Command::new(cargo);
+        install.args(["install", "--locked", "--force", "--root"]).arg(&root);
+        install.arg(format!("{package}@{}", tool.version));
+        quietly(&mut install, CARGO_HELP)?;
+    }
+    Ok(bin)
 }
 
 /// The folder's file, with an error that names it.

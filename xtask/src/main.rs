@@ -12,6 +12,7 @@
 //! | `clients` | coding agents, unchanged, against the gateway ([`clients`]) |
 //! | `ops` | alert rules, metrics and the systemd unit, checked by their own tools ([`ops`]) |
 //! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
+//! | `mutants [core \| mcp] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
 //! | `dist` | the release binary: locked, stripped, with its list of crates ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
@@ -29,6 +30,7 @@ mod dist;
 mod docs;
 mod install;
 mod mcp;
+mod mutants;
 mod ops;
 mod process;
 mod say;
@@ -38,7 +40,8 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     conformance | clients | ops | bench [core | gateway | mcp] | dist | nightly>";
+                     conformance | clients | ops | bench [core | gateway | mcp] | \
+                     mutants [core | mcp] [FILE…] | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         ["clients"] => clients::run(),
         ["ops"] => ops::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["dist"] => dist::run(),
         ["nightly"] => ci::nightly(),
         _ => {
