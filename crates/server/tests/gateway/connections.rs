@@ -225,7 +225,7 @@ fn a_client_that_has_gone_is_told_from_one_that_has_closed_its_side() {
 
 #[test]
 fn the_drain_ends_idle_connections_at_once_on_both_listeners() {
-    let fake = always(Step::ok().with_latency(Duration::from_millis(800)));
+    let fake = always(Step::ok().with_latency(Duration::from_secs(2)));
     let gate = Setup::of(&[&fake]).start();
     let (data, admin) = (gate.address(), gate.server.admin_address());
     let mut fresh: Vec<Client> = [data, admin].into_iter().map(Client::connect).collect();
@@ -242,7 +242,7 @@ fn the_drain_ends_idle_connections_at_once_on_both_listeners() {
     for client in fresh.iter_mut().chain(&mut used) {
         assert!(client.is_closed());
     }
-    assert!(began.elapsed() < Duration::from_millis(700), "{:?}", began.elapsed());
+    assert_eq!(fake.counts().under_way, 1, "before what is under way ends");
     assert_eq!(busy.answer().map(|it| it.status), Ok(200), "what is under way is finished");
     assert!(busy.is_closed());
     stopping.join().expect("stop returns");

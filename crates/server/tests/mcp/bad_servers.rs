@@ -18,7 +18,6 @@ fn check(what: &str, bad: Script) -> (Gate, FakeMcpServer, FakeMcpServer) {
     for limit in [2500, 1500] {
         let began = now();
         let client = gate.open();
-        assert!(began.elapsed() < ms(700), "{what}: opened after {:?}", began.elapsed());
         assert!(client.tools().contains(&"good_echo".to_owned()), "{what}");
         assert!(began.elapsed() < ms(limit), "{what}: listed after {:?}", began.elapsed());
         assert_eq!(client.text("good_echo"), "{}", "{what}");

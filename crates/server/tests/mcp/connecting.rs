@@ -26,20 +26,20 @@ fn known(a: &FakeMcpServer, b: &FakeMcpServer) -> Gate {
 }
 
 #[test]
-fn a_server_that_takes_800_ms_to_initialize_is_listed_at_once_and_its_calls_wait_for_it() {
+fn a_server_that_is_slow_to_initialize_is_listed_before_and_its_calls_wait_for_it() {
     let (a, b) = (server("look"), server("move"));
     let gate = known(&a, &b);
-    b.change(|script| script.opening = Opening::Slow(800));
+    b.change(|script| script.opening = Opening::Slow(2_500));
     let began = now();
     let client = gate.named("one");
     assert_eq!(client.tools(), ["a_look", "b_move"], "it is slow, not dead");
-    assert!(began.elapsed() >= ms(450) && began.elapsed() < ms(790), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= ms(450) && began.elapsed() < ms(2_400), "{:?}", began.elapsed());
     assert_eq!(client.text("b_move"), "{}");
     assert_eq!(count(&b, "one", "initialize"), 1);
     let caller = gate.named("two");
     let began = now();
     assert_eq!(caller.text("a_look"), "{}", "a call waits for its own server only");
-    assert!(began.elapsed() < ms(400), "{:?}", began.elapsed());
+    assert!(began.elapsed() < ms(2_400), "{:?}", began.elapsed());
     assert_eq!(caller.text("b_move"), "{}");
     assert_eq!(gate.server_health("b")["consecutive_failures"], 0);
 }

@@ -104,7 +104,7 @@ fn a_probe_that_hangs_delays_no_call() {
     eventually("a ping hangs", || pings(&fake) == 1);
     let began = now();
     assert_eq!(client.text("echo"), "{}");
-    assert!(began.elapsed() < ms(1000), "{:?}", began.elapsed());
+    assert!(began.elapsed() < ms(10_000), "{:?}", began.elapsed());
 }
 
 #[test]
