@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use tidegate_core::{
     settings::{
-        Abilities, BackendSettings, EndpointSettings, KeyFingerprint, KeySettings, MemberSettings,
-        Membership, RouteSettings, Settings,
+        Abilities, BackendSettings, EndpointSettings, HoldLimits, KeyFingerprint, KeySettings,
+        MemberSettings, Membership, RouteSettings, Settings,
     },
     time::Millis,
 };
@@ -61,7 +61,14 @@ pub(crate) fn resolve(source: &Source, file: ConfigFile, environment: &dyn Envir
         file: &file,
         source,
         environment,
-        settings: Settings { max_pins: MAX_PINS, ..Settings::default() },
+        settings: Settings {
+            max_pins: MAX_PINS,
+            hold_limits: HoldLimits {
+                stream_bytes: file.limits.hold.0,
+                answer_bytes: file.limits.answer.0,
+            },
+            ..Settings::default()
+        },
         secrets: Vec::new(),
         providers: BTreeMap::new(),
         backends: BTreeMap::new(),
@@ -170,6 +177,7 @@ impl<'a> Resolver<'a> {
                 budget: route.retry_budget.settings(),
                 last_resort: route.last_resort.settings(),
                 on_auth_error: route.on_auth_error.into(),
+                hold: route.hold.settings(),
             });
         }
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     choice::{ChoiceInput, PinUse, SelectedBy},
+    commit::CommitCause,
     outcome::{Outcome, OutcomeKind},
     read::Rank,
     time::Now,
@@ -41,6 +42,10 @@ pub struct Attempt {
     pub ended_at: Option<Now>,
     /// Whether it got to its first content.
     pub has_content: bool,
+    /// Why its answer was committed, if it was.
+    pub committed: Option<CommitCause>,
+    /// Whether its request was sent a second time, over a fresh connection.
+    pub is_resent: bool,
 }
 
 impl Attempt {

@@ -76,7 +76,7 @@ impl Core {
             .routes
             .iter()
             .map(|route| {
-                let mut next = Route::new(route, &backends);
+                let mut next = Route::new(route, settings.hold_limits, &backends);
                 if let Some(old) = self.route(&route.name) {
                     next.continue_from(old);
                 }

@@ -10,7 +10,8 @@
 //! - [`read`] and [`choice`]: what a choice reads of each candidate, and the pure choice over it;
 //!   `tactic` picks inside a tier; `pins` remembers sessions; `budget` bounds hops, `last_resort`
 //!   attempts past breakers.
-//! - [`permit::Permit`]: the right to make one attempt; `report` is how evidence enters.
+//! - [`permit::Permit`]: the right to make one attempt; [`resend`] and [`commit`] decide what the
+//!   shell does with its connection and its answer; `report` is how evidence enters.
 //! - [`breaker::Breaker`]: closed, open, half-open; `cell` shares it between threads.
 //! - [`probe`]: when to ask a backend unasked.
 //! - [`wire_format`]: in which format a target gets a request.
@@ -24,6 +25,7 @@ pub mod breaker;
 mod budget;
 mod cell;
 pub mod choice;
+pub mod commit;
 pub mod core;
 pub mod draw;
 pub mod explain;
@@ -37,6 +39,7 @@ pub mod plan;
 pub mod probe;
 pub mod read;
 mod report;
+pub mod resend;
 pub mod route;
 pub mod settings;
 pub mod snapshot;

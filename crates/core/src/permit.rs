@@ -5,7 +5,15 @@
 
 use std::sync::Arc;
 
-use crate::{backend::Backend, breaker::Pass, sync::Ordering, time::Now};
+use crate::{
+    backend::Backend,
+    breaker::Pass,
+    commit::{AnswerForm, CommitCause, HeldAnswer},
+    outcome::{Outcome, OutcomeKind},
+    sync::Ordering,
+    time::{Millis, Now},
+    transition::Notes,
+};
 
 /// The right to make one attempt of one backend with one key.
 #[derive(Debug)]
@@ -23,7 +31,12 @@ pub struct Permit {
     pub(crate) is_stream: bool,
     pub(crate) sent_at: Option<Now>,
     pub(crate) last_byte_at: Option<Now>,
-    pub(crate) is_committed: bool,
+    pub(crate) has_head: bool,
+    /// Whether its request was sent a second time (`resend.rs`).
+    pub(crate) is_resent: bool,
+    /// What is held of its answer (`commit.rs`).
+    pub(crate) held: HeldAnswer,
+    pub(crate) time_to_content: Option<Millis>,
     /// The moment at which leaving it was last considered (`plan/patience.rs`).
     pub(crate) considered: Option<Now>,
 }
@@ -50,7 +63,10 @@ impl Permit {
             is_stream: false,
             sent_at: None,
             last_byte_at: None,
-            is_committed: false,
+            has_head: false,
+            is_resent: false,
+            held: HeldAnswer::default(),
+            time_to_content: None,
             considered: None,
         }
     }
@@ -91,22 +107,10 @@ impl Permit {
         self.sent_at = Some(now);
     }
 
-    /// Bytes of the answer's body arrived, of whatever kind: pings, comments and white space are
-    /// signs of life.
-    pub fn body_bytes(&mut self, now: Now) {
-        self.last_byte_at = Some(now);
-    }
-
-    /// Bytes of the answer are released to the client, which ends every chance of another attempt
-    /// though there may be no content yet.
-    pub fn commit(&mut self) {
-        self.is_committed = true;
-    }
-
     /// Whether the client has got something of this attempt's answer.
     #[must_use]
     pub fn is_released(&self) -> bool {
-        self.is_committed || self.has_content
+        self.held.committed.is_some() || self.has_content
     }
 
     /// The attempt is over and only the report about its target is still to come: it has nothing
@@ -118,10 +122,73 @@ impl Permit {
         self
     }
 
+    /// How long its first content took since it had been sent, once it has come.
+    #[must_use]
+    pub fn time_to_content(&self) -> Option<Millis> {
+        self.time_to_content
+    }
+
     /// Whether its attempt has got to its first content.
     #[must_use]
     pub fn has_content(&self) -> bool {
         self.has_content
+    }
+}
+
+/// What the shell tells of the answer, and what becomes of it by the commit rule.
+impl Permit {
+    /// The response head says in which form its answer arrives.
+    pub fn answers_as(&mut self, form: AnswerForm) {
+        self.held.set_form(form, self.last_byte_at);
+    }
+
+    /// So many bytes of the answer's body arrived, of whatever kind: pings, comments and white
+    /// space are signs of life.
+    pub fn body_bytes(&mut self, now: Now, bytes: u64) {
+        self.last_byte_at = Some(now);
+        self.held.add_bytes(now, bytes);
+    }
+
+    /// An event with content arrived.
+    pub fn content_event(&mut self, now: Now) {
+        self.held.add_event(now);
+    }
+
+    /// Why the answer is to be committed at `now`; `None` while it is held, and once it was.
+    #[must_use]
+    pub fn commit_due(&self, now: Now) -> Option<CommitCause> {
+        if self.held.committed.is_some() { None } else { self.held.due(now) }
+    }
+
+    /// When the time of the hold ends, where the answer is held for a time.
+    #[must_use]
+    pub fn hold_ends_at(&self) -> Option<Now> {
+        self.held.ends_at().filter(|_| self.held.committed.is_none())
+    }
+
+    /// What is held of the answer goes to the client, which ends every chance of another attempt;
+    /// health learns of its content, if there is any yet.
+    pub fn commit(&mut self, now: Now, cause: CommitCause, notes: &mut Notes) {
+        self.held.committed.get_or_insert(cause);
+        if let Some(content_at) = self.held.content_at(now, cause) {
+            let took = content_at.since(self.sent_at.unwrap_or(self.began));
+            self.content(now, took, notes);
+        }
+    }
+
+    /// Why it was committed, once it was.
+    #[must_use]
+    pub fn committed(&self) -> Option<CommitCause> {
+        self.held.committed
+    }
+
+    /// How an attempt ends whose answer breaks off, after a response head with this status or
+    /// without one.
+    #[must_use]
+    pub fn broken(&self, status: Option<u16>) -> Outcome {
+        let is_released = self.is_released();
+        let kind = if is_released { OutcomeKind::Truncated } else { OutcomeKind::Transport };
+        Outcome::broken(kind, status)
     }
 }
 

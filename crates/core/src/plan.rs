@@ -54,8 +54,6 @@ pub struct RequestSpec<'a> {
     pub needs: Needs,
     /// Whether the answer is to be streamed.
     pub is_stream: bool,
-    /// Whether the answer is held beyond its first content, which is then reported late.
-    pub is_held: bool,
     /// A limit on the whole request besides the route's deadline.
     pub within: Option<Millis>,
     /// How long the client waits for the first byte of an answer, if it says so.
@@ -67,6 +65,7 @@ pub struct RequestSpec<'a> {
 
 /// What to do next.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would cost an allocation per attempt")]
 pub enum Step {
     /// Make this attempt and report how it ended.
     Attempt(Permit),
@@ -84,6 +83,7 @@ pub struct Plan {
     stays_at: Option<u16>,
     needs: Needs,
     is_stream: bool,
+    /// Whether its answer is held beyond its first content, which is then reported late.
     is_held: bool,
     began: Now,
     /// When the budget counted it: at its first choice.
@@ -113,7 +113,7 @@ impl Plan {
             stays_at: spec.stays_at.and_then(|id| route.position(id)),
             needs: spec.needs,
             is_stream: spec.is_stream,
-            is_held: spec.is_held,
+            is_held: spec.is_stream && route.hold.is_on(),
             began: now,
             counted_at: now,
             deadline: now.after(within),
@@ -149,6 +149,7 @@ impl Plan {
     /// The attempt ended: health learns of it, and the plan whether the request goes on.
     pub fn report(&mut self, now: Now, permit: Permit, outcome: &Outcome, notes: &mut Notes) {
         let (has_content, is_released) = (permit.has_content(), permit.is_released());
+        let (committed, is_resent) = (permit.committed(), permit.is_resent());
         permit.report(now, outcome, notes);
         if outcome.kind == OutcomeKind::Success {
             self.answered(now, notes);
@@ -157,6 +158,8 @@ impl Plan {
         attempt.outcome = Some(*outcome);
         attempt.ended_at = Some(now);
         attempt.has_content = has_content;
+        attempt.committed = committed;
+        attempt.is_resent = is_resent;
         let attempt = *attempt;
         self.end = self.end_after(now, outcome, is_released);
         self.next_key_of = outcome.kind.asks_next_key().then_some(attempt.candidate);
@@ -288,6 +291,8 @@ impl Plan {
                     outcome: None,
                     ended_at: None,
                     has_content: false,
+                    committed: None,
+                    is_resent: false,
                 });
                 return Ok(permit);
             }
@@ -422,6 +427,8 @@ impl Plan {
             backend.take(now, key, longest.min(self.deadline.since(now)))?
         };
         permit.is_stream = self.is_stream;
+        permit.held.settings = self.route.hold;
+        permit.held.limits = self.route.hold_limits;
         Some(permit)
     }
 

@@ -29,6 +29,7 @@ use crate::{
 impl Permit {
     /// A response head arrived: the endpoint's part ends here.
     pub fn head(&mut self, now: Now, notes: &mut Notes) {
+        self.has_head = true;
         if let (Some(pass), Some(endpoint)) = (self.endpoint.take(), &self.backend.endpoint) {
             reached(endpoint, now, pass, notes);
         }
@@ -41,6 +42,7 @@ impl Permit {
         }
         self.head(now, notes);
         self.has_content = true;
+        self.time_to_content = Some(took);
         let backend = &self.backend;
         let (own, is_stream) = (self.own.as_mut(), self.is_stream);
         let change = backend.health.cell.with(|guarded| {
@@ -62,7 +64,7 @@ impl Permit {
             backend.health.contact.succeeded(now);
         }
         // An answer that was committed without content can break before its content.
-        let is_broken = outcome.kind == OutcomeKind::Truncated && !self.is_committed;
+        let is_broken = outcome.kind == OutcomeKind::Truncated && self.held.committed.is_none();
         let after_content = self.has_content || is_broken;
         let change = backend.health.cell.with(|guarded| {
             guarded.note(now, outcome);

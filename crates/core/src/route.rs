@@ -9,7 +9,8 @@ use crate::{
     mark::ActiveMark,
     read::Read,
     settings::{
-        Abilities, Kind, Membership, OnAuthError, PinMode, Protocol, RouteSettings, Tactic,
+        Abilities, HoldLimits, HoldSettings, Kind, Membership, OnAuthError, PinMode, Protocol,
+        RouteSettings, Tactic,
     },
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
@@ -158,6 +159,8 @@ pub struct Route {
     pub(crate) max_hops: u32,
     pub(crate) patience_share: f64,
     pub(crate) on_auth_error: OnAuthError,
+    pub(crate) hold: HoldSettings,
+    pub(crate) hold_limits: HoldLimits,
     pub(crate) budget: Arc<Budget>,
     /// For each tier: the candidate index from which `round_robin` looks next.
     cursors: Arc<[AtomicU32]>,
@@ -167,7 +170,11 @@ pub struct Route {
 pub const MEMBERS_MAX: usize = 4096;
 
 impl Route {
-    pub(crate) fn new(settings: &RouteSettings, backends: &[Arc<Backend>]) -> Self {
+    pub(crate) fn new(
+        settings: &RouteSettings,
+        hold_limits: HoldLimits,
+        backends: &[Arc<Backend>],
+    ) -> Self {
         let mut candidates: Vec<Candidate> = Vec::new();
         for (tier, members) in settings.tiers.iter().enumerate() {
             for member in members {
@@ -197,6 +204,8 @@ impl Route {
             max_hops: settings.max_hops,
             patience_share: settings.patience_share,
             on_auth_error: settings.on_auth_error,
+            hold: settings.hold,
+            hold_limits,
             budget: Arc::new(Budget::new(settings.budget)),
             cursors: settings.tiers.iter().map(|_| AtomicU32::new(0)).collect(),
         }

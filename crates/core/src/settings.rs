@@ -120,6 +120,8 @@ pub struct Settings {
     pub routes: Vec<RouteSettings>,
     /// At most this many pins are kept.
     pub max_pins: usize,
+    /// How much of an answer may be held back.
+    pub hold_limits: HoldLimits,
 }
 
 /// A provider's host.
@@ -273,6 +275,8 @@ pub struct RouteSettings {
     pub last_resort: LastResortSettings,
     /// Whether a rejected key ends the request.
     pub on_auth_error: OnAuthError,
+    /// How far streams are held back beyond their first content.
+    pub hold: HoldSettings,
 }
 
 impl Default for RouteSettings {
@@ -289,7 +293,41 @@ impl Default for RouteSettings {
             budget: BudgetSettings::default(),
             last_resort: LastResortSettings::default(),
             on_auth_error: OnAuthError::FailOver,
+            hold: HoldSettings::default(),
         }
+    }
+}
+
+/// How far a stream is held back beyond its first content; zero = no such limit. The limit that is
+/// reached first ends the hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldSettings {
+    /// Until so many events with content have come.
+    pub events: u32,
+    /// Until so much time has passed since the first of them.
+    pub time: Millis,
+}
+
+impl HoldSettings {
+    /// Whether anything is held beyond the first content.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.events > 0 || self.time.0 > 0
+    }
+}
+
+/// How much of an answer may be held back before it is committed as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldLimits {
+    /// Of a stream.
+    pub stream_bytes: u64,
+    /// Of any other answer.
+    pub answer_bytes: u64,
+}
+
+impl Default for HoldLimits {
+    fn default() -> Self {
+        Self { stream_bytes: 4 << 20, answer_bytes: 1 << 20 }
     }
 }
 

@@ -45,6 +45,7 @@ fn settings(targets: usize, routes: usize) -> Settings {
         backends: backends.collect(),
         routes: routes.collect(),
         max_pins: 1000,
+        ..Settings::default()
     }
 }
 

@@ -142,6 +142,11 @@ impl Metrics {
         }
     }
 
+    /// A request was sent again because its kept connection had been closed.
+    pub fn resend(&self, backend_id: &str) {
+        self.table.load().target(&self.families, backend_id).resends.inc();
+    }
+
     /// An answer was released early because the hold was full.
     pub fn hold_overflow(&self, backend_id: &str) {
         self.table.load().target(&self.families, backend_id).hold_overflow.inc();

@@ -4,10 +4,10 @@
 //! goes wrong before that is a failure of this attempt only, and the request can go elsewhere.
 //!
 //! Rules kept here:
-//! - Frames that only announce are held, as they came, until the first content, or for as long as
-//!   the route says (`attempt/hold.rs`).
-//! - A connection that was kept may have been closed meanwhile: what certainly was not sent, or
-//!   broke before any answer, goes out once more on a fresh one, within the same attempt.
+//! - Frames that only announce are held, as they came, until the core commits the answer
+//!   (`attempt/hold.rs`).
+//! - A connection that was kept may have been closed meanwhile: the core then has the request sent
+//!   once more over a fresh one, within the same attempt.
 //! - A 2xx that brings nothing that was asked for is no success: an empty body, a web page, JSON
 //!   that is cut or `null`.
 //! - A stream is known by its media type or, where one was asked for, by its first line.
@@ -15,7 +15,7 @@
 //! - The limits on waiting are those of `timers.rs` and the client's patience; nothing here waits
 //!   without one.
 
-pub(crate) mod hold;
+mod hold;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,8 +23,10 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response};
 use tidegate_core::{
+    commit::{AnswerForm, CommitCause},
     outcome::{Outcome, OutcomeKind},
     plan::PatienceVerdict,
+    resend::{ConnectionAge, SendFailure, SendVerdict},
 };
 use tidegate_gateway::provider::Target;
 use tidegate_net::upstream::{
@@ -42,7 +44,6 @@ use tidegate_wire::{
 };
 use tokio::time::Instant;
 
-use self::hold::Hold;
 use super::{
     classified,
     conversion::{self, Conversion},
@@ -129,12 +130,6 @@ pub(crate) struct AttemptOptions {
     pub(crate) is_stream: bool,
     /// Whether the endpoint answers with JSON or a stream, and never with anything else.
     pub(crate) is_json: bool,
-    /// How far a stream is held beyond its first content.
-    pub(crate) hold: Hold,
-    /// How much may be held before the commit.
-    pub(crate) hold_max: usize,
-    /// How much of an answer that does not stream is held.
-    pub(crate) answer_max: usize,
     /// How long one event may be.
     pub(crate) event_max: usize,
 }
@@ -204,37 +199,37 @@ async fn send(
     is_stream: bool,
 ) -> Result<Response<UpstreamBody>, Failure> {
     let worker = Rc::clone(&context.worker);
-    let lost = || Failure::unanswered(OutcomeKind::Transport, "connection lost");
-    for is_second in [false, true] {
+    let mut is_resent = false;
+    loop {
         let Some(request) = build() else {
             return Err(Failure::unanswered(OutcomeKind::Cancelled, "cannot be sent"));
         };
-        let kept = if is_second { None } else { worker.pool.kept(&target.provider.connections) };
+        let kept = if is_resent { None } else { worker.pool.kept(&target.provider.connections) };
         let connection = match kept {
             Some(connection) => connection,
             None => connect(context, target, timers).await?,
         };
-        let is_reused = connection.is_reused;
+        let age = if connection.is_reused { ConnectionAge::Reused } else { ConnectionAge::Fresh };
         timers.sent();
         context.sent();
         let deadline = if is_stream { timers.first_content() } else { timers.answer() };
-        match context.wait(deadline, connection.send(request)).await {
+        let (failure, detail) = match context.wait(deadline, connection.send(request)).await {
             Err(limit) => {
                 let (outcome, detail) = context.stopped(limit, None);
                 return Err(Failure { outcome, detail, reply: None });
             }
             Ok(Ok(response)) => return Ok(response),
-            Ok(Err(SendError::NotSent)) if is_reused => {}
-            Ok(Err(SendError::Broken(error)))
-                // Closed or reset, by the time it had been kept: no word on the provider's state.
-                if is_reused && !error.is_parse() => {}
+            Ok(Err(SendError::NotSent)) => (SendFailure::NotSent, "connection lost"),
             Ok(Err(SendError::Broken(error))) if error.is_parse() => {
-                return Err(Failure::unanswered(OutcomeKind::Transport, "malformed answer"));
+                (SendFailure::Malformed, "malformed answer")
             }
-            Ok(Err(_)) => return Err(lost()),
+            Ok(Err(SendError::Broken(_))) => (SendFailure::Broken, "connection lost"),
+        };
+        match context.send_failed(age, failure) {
+            SendVerdict::Resend => is_resent = true,
+            SendVerdict::Failed(outcome) => return Err(Failure { outcome, detail, reply: None }),
         }
     }
-    Err(lost())
 }
 
 async fn connect(
@@ -356,7 +351,7 @@ impl PendingResponse {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
-                        context.body_bytes();
+                        context.body_bytes(data.len());
                         if let Some(data) = self.converted(data)? {
                             return Ok(Some(data));
                         }
@@ -433,6 +428,7 @@ impl PendingResponse {
 
     /// Waits for the first bytes of an answer that nobody here reads.
     async fn hold_to_first_bytes(mut self, context: &mut RequestContext) -> AttemptResult {
+        context.answers_as(AnswerForm::AsItComes);
         match self.chunk(context, self.timers.idle(timer_now())).await {
             Err(interrupt) => AttemptResult::Failed(self.interrupted(context, interrupt)),
             Ok(None) => {
@@ -440,7 +436,7 @@ impl PendingResponse {
             }
             Ok(Some(data)) => {
                 self.held.push_back(data);
-                context.content(self.timers.since_sent());
+                context.commit(CommitCause::FirstContent);
                 AttemptResult::Passing(Box::new(self))
             }
         }
@@ -455,12 +451,13 @@ impl PendingResponse {
         conversion: Option<&Conversion>,
     ) -> AttemptResult {
         // What is converted is held whole: half an answer cannot be said in another dialect.
-        let answer_max = conversion.map_or(options.answer_max, |_| conversion::ANSWER_MAX);
+        let is_converted = conversion.is_some();
+        context.answers_as(if is_converted { AnswerForm::Converted } else { AnswerForm::Whole });
         let mut held_len = 0;
         loop {
             match self.chunk(context, self.timers.idle(timer_now())).await {
-                Err(Interrupt::Commit) if conversion.is_none() => {
-                    context.commit();
+                Err(Interrupt::Commit) if !is_converted => {
+                    context.commit(CommitCause::Patience);
                     return AttemptResult::Passing(Box::new(self));
                 }
                 Err(interrupt) => {
@@ -472,12 +469,11 @@ impl PendingResponse {
                     self.held.push_back(data);
                 }
             }
-            if held_len > answer_max && conversion.is_some() {
+            if is_converted && held_len > conversion::ANSWER_MAX {
                 return AttemptResult::Failed(self.failed(OutcomeKind::ServerError, TOO_LONG));
             }
-            if held_len > answer_max {
-                context.commit();
-                context.content(self.timers.since_sent());
+            if let Some(cause) = context.commit_due() {
+                context.commit(cause);
                 return AttemptResult::Passing(Box::new(self));
             }
         }
@@ -504,7 +500,7 @@ impl PendingResponse {
             };
             self.held = VecDeque::from([body]);
         }
-        context.content(self.timers.since_sent());
+        context.commit(CommitCause::Complete);
         let usage = Usage::of_pieces(self.held.make_contiguous());
         AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events: false }
     }

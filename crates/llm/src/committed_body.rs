@@ -21,7 +21,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tidegate_core::outcome::{Outcome, OutcomeKind};
+use tidegate_core::{
+    commit::CommitCause,
+    outcome::{Outcome, OutcomeKind},
+};
 use tidegate_net::client_body::Broke;
 use tidegate_net::upstream::UpstreamBody;
 use tidegate_runtime::clock::timer_now;
@@ -160,7 +163,8 @@ impl CommittedBody {
         let pieces = reader.take();
         self.release(pieces);
         if has_content {
-            self.context.content(self.timers.since_sent());
+            self.context.content_event();
+            self.context.commit(CommitCause::FirstContent);
             self.restart_silence();
         }
         match end {
@@ -206,7 +210,7 @@ impl CommittedBody {
         match &self.events {
             Some(reader) => self.context.used(reader.usage()),
             // The time to the answer, unless it was known to have content before.
-            None => self.context.content(self.timers.since_sent()),
+            None => self.context.commit(CommitCause::Complete),
         }
         let waiting = self.masked.finish();
         if !waiting.is_empty() {

@@ -30,7 +30,7 @@ use tidegate_wire::{
 
 use super::{
     answer,
-    attempt::{self, AttemptOptions, AttemptResult, Failure, UpstreamReply, hold::Hold},
+    attempt::{self, AttemptOptions, AttemptResult, Failure, UpstreamReply},
     committed_body::CommittedBody,
     conversion::Conversion,
     headers,
@@ -79,14 +79,12 @@ pub async fn forward(
         return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
     }
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
-    let hold = Hold::of(live.file.routes.get(&**resolved.route.name()));
     let Needs { tools, vision, context, .. } = head.needs;
     let ask = RequestSpec {
         caller: &inbound.caller.name,
         session,
         needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
         is_stream: head.is_stream,
-        is_held: hold.is_on(),
         within: None,
         patience: inbound.patience(),
         stays_at: None,
@@ -97,14 +95,10 @@ pub async fn forward(
         caller: Arc::clone(&inbound.caller.name),
     };
     let mut context = RequestContext::new(worker, live, &resolved, &ask, meta);
-    let limits = &live.file.limits;
     let options = AttemptOptions {
         dialect,
         is_stream: head.is_stream,
         is_json: answers_with_json(&inbound.path),
-        hold,
-        hold_max: limits.hold.0 as usize,
-        answer_max: limits.answer.0 as usize,
         event_max: EVENT_MAX,
     };
 

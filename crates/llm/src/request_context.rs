@@ -12,10 +12,12 @@ use std::sync::Arc;
 use http::Method;
 use tidegate_core::{
     attempt::{End, Finish},
+    commit::{AnswerForm, CommitCause},
     explain::Obstacle,
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Plan, RequestSpec, Step},
+    resend::{ConnectionAge, SendFailure, SendVerdict},
     time::{Millis, Now},
     wire_format::{SentAs, WireFormat},
 };
@@ -157,31 +159,61 @@ impl RequestContext {
         }
     }
 
+    /// No response head came over the connection: whether the request is to be sent again.
+    pub(crate) fn send_failed(&mut self, age: ConnectionAge, failure: SendFailure) -> SendVerdict {
+        let Some(permit) = &mut self.permit else {
+            return SendVerdict::Failed(Outcome::unanswered(OutcomeKind::Cancelled));
+        };
+        let verdict = permit.send_failed(age, failure);
+        if verdict == SendVerdict::Resend {
+            self.worker.gateway.metrics.resend(permit.backend().id());
+        }
+        verdict
+    }
+
+    /// The response head says in which form the answer arrives.
+    pub(crate) fn answers_as(&mut self, form: AnswerForm) {
+        if let Some(permit) = &mut self.permit {
+            permit.answers_as(form);
+        }
+    }
+
     /// Bytes of the answer's body arrived, with or without content.
-    pub(crate) fn body_bytes(&mut self) {
+    pub(crate) fn body_bytes(&mut self, bytes: usize) {
         let now = self.worker.gateway.now();
         if let Some(permit) = &mut self.permit {
-            permit.body_bytes(now);
+            permit.body_bytes(now, bytes as u64);
         }
     }
 
-    /// From here on bytes go to the client: no other target is asked.
-    pub(crate) fn commit(&mut self) {
+    /// An event with content arrived.
+    pub(crate) fn content_event(&mut self) {
+        let now = self.worker.gateway.now();
         if let Some(permit) = &mut self.permit {
-            permit.commit();
+            permit.content_event(now);
         }
     }
 
-    /// The first content arrived, this long after the request had been sent. Later content is no
-    /// news.
-    pub(crate) fn content(&mut self, took: Millis) {
+    /// Why the answer is to be committed now, if it is.
+    pub(crate) fn commit_due(&self) -> Option<CommitCause> {
+        self.permit.as_ref()?.commit_due(self.worker.gateway.now())
+    }
+
+    /// How long the answer is still held for its route's time, once that runs.
+    pub(crate) fn held_for(&self) -> Option<Millis> {
+        let ends_at = self.permit.as_ref()?.hold_ends_at()?;
+        Some(ends_at.since(self.worker.gateway.now()))
+    }
+
+    /// From here on bytes go to the client: no other target is asked. Content that comes later is
+    /// reported by the same call; content after the first is no news.
+    pub(crate) fn commit(&mut self, cause: CommitCause) {
         let (plan, permit) = (&mut self.plan, self.permit.as_mut());
         let Some(permit) = permit.filter(|permit| !permit.has_content()) else { return };
         let now = self.worker.gateway.now();
-        self.worker.with_notes(|notes| {
-            permit.content(now, took, notes);
-            plan.answered(now, notes);
-        });
+        self.worker.with_notes(|notes| permit.commit(now, cause, notes));
+        let Some(took) = permit.time_to_content() else { return };
+        self.worker.with_notes(|notes| plan.answered(now, notes));
         self.worker.gateway.metrics.first_content(permit.backend().id(), took);
         self.settle();
     }

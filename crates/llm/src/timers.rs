@@ -65,16 +65,6 @@ impl Timers {
         self.sent = timer_now();
     }
 
-    /// How long since the request had been sent.
-    pub(crate) fn since_sent(&self) -> Millis {
-        self.sent_before(timer_now())
-    }
-
-    /// How long before a moment the request had been sent.
-    pub(crate) fn sent_before(&self, moment: Instant) -> Millis {
-        Millis(moment.duration_since(self.sent).as_millis() as u64)
-    }
-
     pub(crate) fn connect(&self) -> Deadline {
         self.target(self.began, self.timeouts.connect, "connect timed out")
     }

@@ -8,7 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidegate_core::{
-    settings::{BudgetSettings, LastResortSettings, OnAuthError, PinMode, RouteSettings, Tactic},
+    settings::{
+        BudgetSettings, HoldSettings, LastResortSettings, OnAuthError, PinMode, RouteSettings,
+        Tactic,
+    },
     time::Millis,
 };
 
@@ -171,6 +174,14 @@ pub struct HoldFile {
 impl Default for HoldFile {
     fn default() -> Self {
         Self { tokens: 0, time: Millis::ZERO.into() }
+    }
+}
+
+impl HoldFile {
+    /// The core's settings for it.
+    #[must_use]
+    pub const fn settings(&self) -> HoldSettings {
+        HoldSettings { events: self.tokens, time: self.time.millis() }
     }
 }
 

@@ -60,7 +60,7 @@ pub enum PatienceVerdict {
     GoOn,
     /// Another target is to be asked: end this attempt with [`Plan::leave`].
     Leave,
-    /// Release what has come, and call [`Permit::commit`].
+    /// Commit what has come, with [`Permit::commit`].
     Commit,
     /// Nothing has come and there is no time left: the request is over.
     GiveUp,
@@ -107,6 +107,7 @@ impl Plan {
         };
         let outcome = Outcome::unanswered(kind);
         let attempt = self.log.len().saturating_sub(1);
+        let is_resent = permit.is_resent();
         let waits = verdict == SilenceVerdict::TimeoutIfAnsweredElsewhere;
         if waits {
             self.unsettled.push(Unsettled { permit: permit.without_endpoint(), attempt });
@@ -116,6 +117,7 @@ impl Plan {
         if let Some(it) = self.log.get_mut(attempt) {
             it.outcome = Some(outcome);
             it.ended_at = Some(now);
+            it.is_resent = is_resent;
         }
         self.next_key_of = None;
         (!waits).then_some(outcome)

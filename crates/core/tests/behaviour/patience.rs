@@ -4,6 +4,7 @@
 use tidegate_core::{
     attempt::{Answer, End},
     breaker::State,
+    commit::CommitCause,
     outcome::OutcomeKind,
     permit::Permit,
     plan::{PatienceVerdict, Plan, RequestSpec, Step},
@@ -138,7 +139,7 @@ fn signs_of_life_keep_an_attempt_until_they_stop_for_fifteen_seconds() {
     let mut bed = Bed::of(&["a", "b"]);
     let (plan, mut permit) = sent(&mut bed, &patient(100_000));
     bed.wait(59_000);
-    permit.body_bytes(bed.now);
+    permit.body_bytes(bed.now, 1);
     bed.wait(1_000);
     let verdict = plan.check_patience(bed.now, &mut permit, &mut bed.notes);
     assert_eq!(verdict, PatienceVerdict::GoOn);
@@ -149,9 +150,9 @@ fn signs_of_life_keep_an_attempt_until_they_stop_for_fifteen_seconds() {
 fn an_attempt_whose_body_has_begun_is_committed_when_patience_ends() {
     let mut bed = Bed::of(&["a", "b"]);
     let (mut plan, mut permit) = sent(&mut bed, &patient(4_000));
-    permit.body_bytes(bed.now);
+    permit.body_bytes(bed.now, 1);
     assert_eq!(wake(&mut bed, &plan, &mut permit), (3_800, PatienceVerdict::Commit));
-    permit.commit();
+    permit.commit(bed.now, CommitCause::Patience, &mut bed.notes);
     assert_eq!(plan.wake_at(&permit), None, "patience does not bound what makes progress");
     plan.report(bed.now, permit, &status(500), &mut bed.notes);
     let Step::Finish(finish) = bed.next(&mut plan) else { panic!("nothing follows a commit") };
@@ -228,7 +229,7 @@ fn an_attempt_that_was_not_sent_or_is_alive_or_has_content_is_cancelled() {
     let mut held = bed.take("a");
     held.permit.sent(bed.now);
     bed.wait(60_000);
-    held.permit.body_bytes(bed.now);
+    held.permit.body_bytes(bed.now, 1);
     bed.wait(14_999);
     assert_eq!(held.plan.abandoned(bed.now, &held.permit).kind, OutcomeKind::Cancelled);
     bed.wait(1);

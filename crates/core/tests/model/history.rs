@@ -5,7 +5,7 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     probe::ProbeOutcome,
     settings::{
-        Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings,
+        Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings, HoldSettings,
         KeyFingerprint, KeySettings, LastResortSettings, MemberSettings, Membership, OnAuthError,
         PinMode, RouteSettings, Settings, Tactic,
     },
@@ -88,6 +88,7 @@ fn route(backends: usize) -> impl Strategy<Value = RouteSettings> {
                 floor: limits.1,
             },
             on_auth_error: if choices.1 { OnAuthError::Surface } else { OnAuthError::FailOver },
+            hold: HoldSettings::default(),
         }
     })
 }
@@ -131,6 +132,7 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
                 backends: backends.collect(),
                 routes,
                 max_pins: 1000,
+                ..Settings::default()
             }
         },
     )

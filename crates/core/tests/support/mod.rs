@@ -62,6 +62,7 @@ impl Road {
                 ..RouteSettings::default()
             }],
             max_pins: 1000,
+            ..Settings::default()
         };
         let core = Core::new(&settings, 7);
         let mut road = Self { core, notes: Notes::default(), now: Now(1), draw: 1 };

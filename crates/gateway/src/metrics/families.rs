@@ -32,6 +32,7 @@ pub(super) struct Families {
     pub(super) relaxed: IntCounterVec,
     pub(super) budget_spent: IntCounterVec,
     pub(super) hold_overflow: IntCounterVec,
+    pub(super) resends: IntCounterVec,
 }
 
 impl Families {
@@ -106,6 +107,11 @@ impl Families {
                 "budget_spent_total",
                 "Requests that ended because the route's budget of hops was spent.",
                 &["route"],
+            ),
+            resends: counter(
+                "resends_total",
+                "Requests sent again because their kept connection had been closed.",
+                &["target"],
             ),
             hold_overflow: counter(
                 "hold_overflow_total",

@@ -73,6 +73,7 @@ pub(super) fn prune(families: &Families, live: &Live) {
     keep(&families.started, &[TARGET], known);
     keep(&families.finished, &[TARGET], known);
     keep(&families.hold_overflow, &[TARGET], known);
+    keep(&families.resends, &[TARGET], known);
     keep(&families.first_token_seconds, &[TARGET], known);
     keep(&families.requests, &[ROUTE], known);
     keep(&families.client_failures, &[ROUTE], known);

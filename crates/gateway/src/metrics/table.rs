@@ -76,6 +76,7 @@ pub(super) struct TargetSeries {
     pub(super) started: IntCounter,
     pub(super) finished: IntCounter,
     pub(super) hold_overflow: IntCounter,
+    pub(super) resends: IntCounter,
 }
 
 impl Table {
@@ -166,6 +167,7 @@ impl TargetSeries {
             started: families.started.with_label_values(&[target]),
             finished: families.finished.with_label_values(&[target]),
             hold_overflow: families.hold_overflow.with_label_values(&[target]),
+            resends: families.resends.with_label_values(&[target]),
         }
     }
 }

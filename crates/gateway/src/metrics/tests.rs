@@ -27,6 +27,7 @@ fn filled() -> (Metrics, crate::live::Live) {
     metrics.request("fast", 200, Some(End::Answered), Millis(1500));
     metrics.request("fast", 503, Some(End::NothingLeft), Millis(10));
     metrics.hold_overflow("two/large");
+    metrics.resend("two/large");
     metrics.relaxed("fast", 2);
     metrics.budget_spent("fast");
     metrics.session_moved(PinUse::Declined);
@@ -60,6 +61,7 @@ fn every_event_is_counted_where_a_board_looks_for_it() {
         r#"tidegate_request_seconds_count{route="fast"} 2"#,
         r#"tidegate_tokens_total{kind="cached",route="fast",target="two/large"} 5"#,
         r#"tidegate_hold_overflow_total{target="two/large"} 1"#,
+        r#"tidegate_resends_total{target="two/large"} 1"#,
         r#"tidegate_relaxed_total{rank="2",route="fast"} 1"#,
         r#"tidegate_budget_spent_total{route="fast"} 1"#,
         r#"tidegate_sessions_moved_total{reason="declined"} 1"#,
@@ -88,6 +90,7 @@ fn s53_a_million_names_from_outside_add_no_series() {
         metrics.failover(&name, &name, &name, OutcomeKind::Timeout);
         metrics.tokens(&name, &name, 1, 1, 1);
         metrics.hold_overflow(&name);
+        metrics.resend(&name);
         metrics.relaxed(&name, number as u8);
         metrics.budget_spent(&name);
     };

@@ -25,6 +25,7 @@ mod operations;
 mod outage;
 mod patience;
 mod rate_limits;
+mod resend;
 mod secrets;
 mod secure;
 mod serves;

@@ -48,7 +48,7 @@ impl Raw {
 }
 
 /// Reads one request whose length is told; false if it never comes.
-fn read_request(stream: &mut impl Read) -> bool {
+pub fn read_request(stream: &mut impl Read) -> bool {
     let mut seen = Vec::new();
     let mut buffer = [0; 16 * 1024];
     loop {

@@ -60,8 +60,8 @@ impl Auditor {
             let candidate = attempt.candidate;
             self.violate("I7", now, || format!("candidate {candidate} was tried twice"));
         }
-        if earlier().any(|it| it.has_content) {
-            self.violate("I8", now, || "an attempt after content was released".to_owned());
+        if earlier().any(|it| it.has_content || it.committed.is_some()) {
+            self.violate("I8", now, || "an attempt after an answer was committed".to_owned());
         }
     }
 

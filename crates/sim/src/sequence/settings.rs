@@ -6,8 +6,8 @@
 use tidegate_core::{
     route::MEMBERS_MAX,
     settings::{
-        Abilities, BackendSettings, EndpointSettings, HealthSettings, KeyFingerprint, KeySettings,
-        MemberSettings, Membership, RouteSettings, Settings,
+        Abilities, BackendSettings, EndpointSettings, HealthSettings, HoldLimits, KeyFingerprint,
+        KeySettings, MemberSettings, Membership, RouteSettings, Settings,
     },
     time::Millis,
 };
@@ -36,6 +36,7 @@ pub(super) fn settings(sequence: &Sequence) -> Settings {
         backends: ids().enumerate().map(|(index, id)| backend(index, id, &health)).collect(),
         routes: vec![route(sequence)],
         max_pins: MAX_PINS,
+        hold_limits: HoldLimits::default(),
     }
 }
 

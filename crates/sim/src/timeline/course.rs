@@ -1,11 +1,11 @@
 //! The course of one attempt: what comes over the wire, when, and which limit cuts it short.
 //!
-//! Here a script's phase and the gateway's timers become the three moments that the core hears of:
-//! response head, first content, end. Nothing is decided here about health or routing.
+//! Here a script's phase and the limits on waiting become the moments that the core hears of:
+//! response head, content, end. When an answer is committed, and what a break means, is decided in
+//! the core. The limits on waiting are applied here as the data plane applies them to real sockets.
 //!
 //! Rules kept here:
-//! - An answer that does not stream has its head when it is whole: it is released at once.
-//! - Whatever breaks before content was released is a failure before content, whatever it was.
+//! - An answer that does not stream has its head when it is whole.
 //! - Of several limits the earliest cuts; the request's own deadline counts like a limit.
 
 use tidegate_core::{
@@ -21,8 +21,10 @@ use tidegate_config::file::Timeouts;
 pub(super) struct Course {
     /// When the response head arrives, if it does.
     pub(super) head: Option<Millis>,
-    /// When content is released, if it is.
+    /// When the first content arrives, if it does.
     pub(super) content: Option<Millis>,
+    /// How many more events with content follow, and at which distance.
+    pub(super) more: More,
     /// From when on bytes without content keep coming, if they do.
     pub(super) pings: Option<Millis>,
     /// When it ends.
@@ -31,9 +33,16 @@ pub(super) struct Course {
     pub(super) outcome: Option<Outcome>,
 }
 
+/// The events with content of a stream after the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct More {
+    pub(super) events: u32,
+    pub(super) gap: Millis,
+}
+
 /// What a course depends on besides the phase.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChoiceInput<'a> {
+pub(super) struct Conditions<'a> {
     pub(super) is_stream: bool,
     /// Attempts that the backend is busy with, this one included.
     pub(super) in_flight: u32,
@@ -47,20 +56,21 @@ pub(super) struct ChoiceInput<'a> {
 }
 
 /// The course of an attempt that meets a phase.
-pub(super) fn course(phase: &Phase, it: &ChoiceInput<'_>) -> Course {
+pub(super) fn course(phase: &Phase, it: &Conditions<'_>) -> Course {
     let act = if it.lot < phase.share { phase.act } else { Act::Answer { factor: 1.0 } };
     let wanted = unhindered(act, phase, it);
     by_deadline(by_timers(wanted, it), it)
 }
 
 /// What would happen if nobody lost patience. An end at [`Now::NEVER`] never comes.
-fn unhindered(act: Act, phase: &Phase, it: &ChoiceInput<'_>) -> Course {
+fn unhindered(act: Act, phase: &Phase, it: &Conditions<'_>) -> Course {
     let never = Millis(u64::MAX);
     let ok = Outcome::answered(200);
     let broken = |kind| Outcome::broken(kind, Some(200));
     let error = |outcome| Course {
         head: Some(phase.error_after),
         content: None,
+        more: More::default(),
         pings: None,
         end: phase.error_after,
         outcome: Some(outcome),
@@ -73,18 +83,18 @@ fn unhindered(act: Act, phase: &Phase, it: &ChoiceInput<'_>) -> Course {
         Act::ErrorEvent => error(Outcome::error(OutcomeKind::ServerError, 200)),
         Act::Refuse => {
             let outcome = Outcome::unanswered(OutcomeKind::Transport);
-            let (end, outcome) = (phase.error_after, Some(outcome));
-            Course { head: None, content: None, pings: None, end, outcome }
+            silent(phase.error_after, outcome)
         }
         Act::Hang => {
             let outcome = Outcome::unanswered(OutcomeKind::Timeout);
-            Course { head: None, content: None, pings: None, end: never, outcome: Some(outcome) }
+            silent(never, outcome)
         }
         Act::CommentsOnly | Act::Stall { tokens: 0 } => {
             let head = Some(paced(&phase.pace, 1.0, it));
             Course {
                 head,
                 content: None,
+                more: More::default(),
                 pings: head.filter(|_| act == Act::CommentsOnly && it.is_stream),
                 end: never,
                 outcome: Some(broken(OutcomeKind::Timeout)),
@@ -96,10 +106,9 @@ fn unhindered(act: Act, phase: &Phase, it: &ChoiceInput<'_>) -> Course {
             course
         }
         Act::Truncate { tokens } => {
-            let has_content = it.is_stream && tokens > 0;
-            let kind = if has_content { OutcomeKind::Truncated } else { OutcomeKind::Transport };
-            let mut course = answer(&phase.pace, 1.0, tokens, broken(kind), it);
-            if !has_content {
+            let broken = broken(OutcomeKind::Transport);
+            let mut course = answer(&phase.pace, 1.0, tokens, broken, it);
+            if tokens == 0 {
                 course.content = None;
             }
             course
@@ -107,33 +116,41 @@ fn unhindered(act: Act, phase: &Phase, it: &ChoiceInput<'_>) -> Course {
     }
 }
 
-fn answer(pace: &Pace, factor: f64, tokens: u32, outcome: Outcome, it: &ChoiceInput<'_>) -> Course {
+/// An attempt that never gets a response head.
+fn silent(end: Millis, outcome: Outcome) -> Course {
+    let (head, content, pings) = (None, None, None);
+    Course { head, content, more: More::default(), pings, end, outcome: Some(outcome) }
+}
+
+fn answer(pace: &Pace, factor: f64, tokens: u32, outcome: Outcome, it: &Conditions<'_>) -> Course {
     let crowd = crowding(pace, it.in_flight);
     let first = paced(pace, factor, it);
     let gap =
         if factor * crowd == 1.0 { pace.token_gap } else { pace.token_gap.scaled(factor * crowd) };
     let rest = Millis(gap.0.saturating_mul(u64::from(tokens.saturating_sub(1))));
     let end = plus(first, rest);
-    let answer = |content: Millis, end: Millis, outcome: Outcome| Course {
-        head: Some(content),
-        content: Some(content),
+    let more = More { events: tokens.saturating_sub(1), gap };
+    let answer = |content: Option<Millis>, end: Millis, outcome: Outcome| Course {
+        head: Some(content.unwrap_or(end)),
+        content,
+        more,
         pings: None,
         end,
         outcome: Some(outcome),
     };
     if !it.is_stream {
-        return answer(end, end, outcome);
+        return answer(None, end, outcome);
     }
     // A gap longer than the idle limit ends the stream after its first token.
     if gap > it.timeouts.idle && tokens > 1 {
         let outcome = Outcome { kind: OutcomeKind::Timeout, ..outcome };
-        return answer(first, plus(first, it.timeouts.idle), outcome);
+        return answer(Some(first), plus(first, it.timeouts.idle), outcome);
     }
-    answer(first, end, outcome)
+    answer(Some(first), end, outcome)
 }
 
 /// How long a first token takes at this pace now.
-fn paced(pace: &Pace, factor: f64, it: &ChoiceInput<'_>) -> Millis {
+fn paced(pace: &Pace, factor: f64, it: &Conditions<'_>) -> Millis {
     let wobble = 1.0 + pace.jitter * (2.0 * it.wobble - 1.0);
     Millis(pace.latency.scaled(factor * wobble * crowding(pace, it.in_flight)).0.max(1))
 }
@@ -146,7 +163,7 @@ fn crowding(pace: &Pace, in_flight: u32) -> f64 {
 }
 
 /// The gateway's limits on waiting for one attempt.
-fn by_timers(course: Course, it: &ChoiceInput<'_>) -> Course {
+fn by_timers(course: Course, it: &Conditions<'_>) -> Course {
     let timeouts = it.timeouts;
     // To the first content of a stream; without one to the head, and then from piece to piece.
     let limit = match (it.is_stream, course.head) {
@@ -167,7 +184,7 @@ fn by_timers(course: Course, it: &ChoiceInput<'_>) -> Course {
     cut(course, timeouts.total, timed_out)
 }
 
-fn by_deadline(course: Course, it: &ChoiceInput<'_>) -> Course {
+fn by_deadline(course: Course, it: &Conditions<'_>) -> Course {
     cut(course, it.left, |_| None)
 }
 
@@ -193,12 +210,6 @@ fn plus(a: Millis, b: Millis) -> Millis {
     Millis(a.0.saturating_add(b.0))
 }
 
-/// What becomes of an attempt whose connection breaks at `now`.
-pub(super) fn cut_off(has_head: bool, has_content: bool) -> Outcome {
-    let kind = if has_content { OutcomeKind::Truncated } else { OutcomeKind::Transport };
-    Outcome::broken(kind, has_head.then_some(200))
-}
-
 /// What is left of a request's time at `now`.
 pub(super) fn left(now: Now, deadline: Now) -> Millis {
     deadline.since(now)
@@ -214,7 +225,7 @@ mod tests {
 
     fn check(act: Act, is_stream: bool) -> (Option<u64>, Option<u64>, u64, OutcomeKind) {
         let timeouts = Timeouts::default();
-        let it = ChoiceInput {
+        let it = Conditions {
             is_stream,
             in_flight: 1,
             lot: 0.0,
@@ -239,7 +250,7 @@ mod tests {
             (Act::Hang, (None, None, 120_000, Timeout)),
             (Act::Stall { tokens: 10 }, (Some(300), Some(300), 60_300, Timeout)),
             (Act::Stall { tokens: 0 }, (Some(300), None, 120_000, Timeout)),
-            (Act::Truncate { tokens: 11 }, (Some(300), Some(300), 500, Truncated)),
+            (Act::Truncate { tokens: 11 }, (Some(300), Some(300), 500, Transport)),
             (Act::Truncate { tokens: 0 }, (Some(300), None, 300, Transport)),
             (Act::ErrorEvent, (Some(50), None, 50, ServerError)),
             (Act::CommentsOnly, (Some(300), None, 120_000, Timeout)),
@@ -250,10 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_does_not_stream_is_released_whole_or_not_at_all() {
+    fn an_answer_that_does_not_stream_has_no_content_before_its_end() {
         use OutcomeKind::*;
         let rows = [
-            (Act::Answer { factor: 1.0 }, (Some(1080), Some(1080), 1080, Success)),
+            (Act::Answer { factor: 1.0 }, (Some(1080), None, 1080, Success)),
+            (Act::Stall { tokens: 11 }, (Some(500), None, 60_500, Timeout)),
             (Act::Truncate { tokens: 11 }, (Some(500), None, 500, Transport)),
             (Act::Hang, (None, None, 300_000, Timeout)),
             (Act::CommentsOnly, (Some(300), None, 60_300, Timeout)),
@@ -269,7 +281,7 @@ mod tests {
         let mut crowded = phase(Act::Answer { factor: 1.0 });
         crowded.pace.capacity = Some(10);
         let at = |in_flight| {
-            let it = ChoiceInput {
+            let it = Conditions {
                 is_stream: true,
                 in_flight,
                 lot: 0.0,
@@ -286,7 +298,7 @@ mod tests {
     #[test]
     fn the_requests_own_deadline_ends_what_is_left() {
         let timeouts = Timeouts::default();
-        let it = ChoiceInput {
+        let it = Conditions {
             is_stream: true,
             in_flight: 1,
             lot: 0.0,

@@ -29,12 +29,13 @@ use tidegate_core::{
     permit::Permit,
     plan::Plan,
     probe::{ProbeClock, ProbeOutcome},
+    resend::ConnectionAge,
     route::Route,
     time::{Millis, Now},
     transition::Notes,
 };
 
-use super::{painter::View, plot::Plot, tally::Tally, trace::Tracer};
+use super::{course::More, painter::View, plot::Plot, tally::Tally, trace::Tracer};
 use crate::{
     audit::{Auditor, Ticket, Violation},
     rng::Rng,
@@ -115,12 +116,25 @@ struct Ongoing {
     /// Moments that have not come yet.
     head: Option<Now>,
     content: Option<Now>,
+    /// The events with content that follow, of which the core hears while the answer is held.
+    more: More,
+    /// When the next of them comes, or the hold ends; `None` unless the answer is held.
+    held_until: Option<Now>,
     end: Now,
     /// `None` if the request's deadline ends it: the core says what that means.
     outcome: Option<Outcome>,
     has_head: bool,
+    connection: ConnectionAge,
     /// From when on bytes without content keep coming, if they do.
     pings_from: Option<Now>,
+}
+
+/// The connections to one backend that are kept for the next requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct IdleConnections {
+    open: u32,
+    /// Closed by the backend, which the gateway finds out when it uses them.
+    closed: u32,
 }
 
 struct Engine<'a> {
@@ -141,6 +155,7 @@ struct Engine<'a> {
     phases: Vec<usize>,
     /// Attempts under way, by backend.
     busy: Vec<u32>,
+    connections: Vec<IdleConnections>,
     /// Deadlines of the breakers, those of the backends first; `None` = closed.
     open_until: Vec<Option<Now>>,
     probes: Vec<ProbeClock>,
@@ -195,6 +210,7 @@ impl<'a> Engine<'a> {
             candidates: world.cast().into_iter().map(|(backend, _)| backend).collect(),
             phases: vec![0; backends],
             busy: vec![0; backends],
+            connections: vec![IdleConnections::default(); backends],
             open_until: vec![None; backends + endpoints],
             probes,
             backend_draws: Rng::new(streams.draw()),

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use tidegate_config::{
     duration::Duration,
     file::{
-        HealthFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, ProbeFile, RetryBudgetFile,
-        TimeoutsFile,
+        HealthFile, HoldFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, ProbeFile,
+        RetryBudgetFile, TimeoutsFile,
     },
     percent::Percent,
 };
@@ -72,6 +72,8 @@ pub(super) struct InlineConfig {
     pub(super) last_resort: LastResortFile,
     /// What a rejected key means for a request.
     pub(super) on_auth_error: OnAuthErrorWord,
+    /// How far streams are held back beyond their first content.
+    pub(super) hold: HoldFile,
     /// Keys that each provider has [1].
     pub(super) keys: Option<u8>,
     /// How backends are judged.

@@ -19,6 +19,8 @@ pub(super) struct Tally {
     pub(super) budget_spent: u64,
     pub(super) sessions_moved: u64,
     pub(super) probes: u64,
+    /// Requests that were sent again because their kept connection was closed.
+    pub(super) resends: u64,
     pub(super) waits: Waits,
     pub(super) backends: Vec<BackendTally>,
     pub(super) painter: Painter,
@@ -82,6 +84,7 @@ impl Tally {
             budget_spent: 0,
             sessions_moved: 0,
             probes: 0,
+            resends: 0,
             waits: Waits::default(),
             backends: vec![BackendTally::default(); backends],
             painter: Painter::new(backends, view),

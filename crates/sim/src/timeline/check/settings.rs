@@ -192,6 +192,7 @@ fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSet
         budget: config.retry_budget.settings(),
         last_resort: config.last_resort.settings(),
         on_auth_error: config.on_auth_error.into(),
+        hold: config.hold.settings(),
     }
 }
 

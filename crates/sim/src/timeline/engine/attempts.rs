@@ -1,18 +1,22 @@
 //! Attempts: from the core's choice through head and content to the report.
 
 use tidegate_core::{
+    commit::{AnswerForm, CommitCause},
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::Step,
-    time::Now,
+    resend::{ConnectionAge, SendFailure, SendVerdict},
+    time::{Millis, Now},
 };
 
-use super::{Engine, Event, Ongoing, between};
+use super::{Engine, Event, Ongoing};
 use crate::{
     audit::Chosen,
-    timeline::course::{ChoiceInput, course, cut_off, left},
+    timeline::course::{Conditions, More, course, left},
 };
 use tidegate_core::draw::fraction;
+
+const FRESH: ConnectionAge = ConnectionAge::Fresh;
 
 impl Ongoing {
     /// No attempt.
@@ -21,15 +25,19 @@ impl Ongoing {
         began: Now::ZERO,
         head: None,
         content: None,
+        more: More { events: 0, gap: Millis::ZERO },
+        held_until: None,
         end: Now::ZERO,
         outcome: Some(Outcome::unanswered(OutcomeKind::Cancelled)),
         has_head: false,
+        connection: ConnectionAge::Fresh,
         pings_from: None,
     };
 
     /// The next moment of it.
     pub(super) fn next(&self) -> Now {
-        self.head.or(self.content).unwrap_or(self.end)
+        let held_until = self.held_until.filter(|until| *until < self.end);
+        self.head.or(self.content).or(held_until).unwrap_or(self.end)
     }
 }
 
@@ -61,12 +69,53 @@ impl Engine<'_> {
         let Some(attempt) = plan.attempts().iter().last() else { return };
         let backend = self.candidates[usize::from(attempt.candidate)];
         self.busy[backend] += 1;
+        let is_stream = call.is_stream;
+        permit.answers_as(if is_stream { AnswerForm::Events } else { AnswerForm::Whole });
+        call.permit = Some(permit);
+        call.attempt = Ongoing { backend, began: now, ..Ongoing::NOTHING };
+        match self.connect(now, slot) {
+            Some(connection) => self.send(now, slot, connection),
+            None => self.end(now, slot, &Outcome::unanswered(OutcomeKind::Transport)),
+        }
+    }
+
+    /// The connection that an attempt is sent over: a kept one, which may turn out to be closed.
+    /// `None` if the core then ends the attempt.
+    fn connect(&mut self, now: Now, slot: u32) -> Option<ConnectionAge> {
+        let backend = self.calls[slot as usize].attempt.backend;
+        let idle = &mut self.connections[backend];
+        if idle.open > 0 {
+            idle.open -= 1;
+            return Some(ConnectionAge::Reused);
+        }
+        if idle.closed > 0 {
+            idle.closed -= 1;
+            return self.is_sent_again(now, slot, SendFailure::NotSent).then_some(FRESH);
+        }
+        Some(FRESH)
+    }
+
+    /// Whether the core sends a request again whose kept connection failed.
+    fn is_sent_again(&mut self, now: Now, slot: u32, failure: SendFailure) -> bool {
+        let call = &mut self.calls[slot as usize];
+        let Some(permit) = call.permit.as_mut() else { return false };
+        permit.sent(now);
+        let is_again = permit.send_failed(ConnectionAge::Reused, failure) == SendVerdict::Resend;
+        self.tally.resends += u64::from(is_again);
+        is_again
+    }
+
+    /// The request goes out, and meets the backend's phase.
+    fn send(&mut self, now: Now, slot: u32, connection: ConnectionAge) {
+        let call = &mut self.calls[slot as usize];
+        let (Some(plan), Some(permit)) = (call.plan.as_ref(), call.permit.as_mut()) else { return };
+        let backend = call.attempt.backend;
         let world = &self.plot.world;
         let phase = &world.scripts[backend].phases[self.phases[backend]];
         let lot = if phase.share < 1.0 { fraction(self.backend_draws.draw()) } else { 0.0 };
         let wobbles = phase.pace.jitter > 0.0;
         let wobble = if wobbles { fraction(self.backend_draws.draw()) } else { 0.5 };
-        let input = ChoiceInput {
+        let conditions = Conditions {
             is_stream: call.is_stream,
             in_flight: self.busy[backend],
             lot,
@@ -74,19 +123,21 @@ impl Engine<'_> {
             timeouts: &world.timeouts[backend],
             left: left(now, plan.deadline()),
         };
-        let course = course(phase, &input);
+        let course = course(phase, &conditions);
         // With content or an end at the same moment the core needs no separate word of the head.
         let head = course.head.filter(|&head| course.content.is_none() && head < course.end);
         permit.sent(now);
-        call.permit = Some(permit);
         call.attempt = Ongoing {
             backend,
             began: now,
             head: head.map(|it| now.after(it)),
             content: course.content.map(|it| now.after(it)),
+            more: course.more,
+            held_until: None,
             end: now.after(course.end),
             outcome: course.outcome,
             has_head: false,
+            connection,
             pings_from: course.pings.map(|it| now.after(it)),
         };
         self.await_next(slot);
@@ -113,7 +164,7 @@ impl Engine<'_> {
         if attempt.head.take().is_some() {
             attempt.has_head = true;
             self.head(now, slot);
-        } else if attempt.content.take().is_some() {
+        } else if attempt.content.take().is_some() || attempt.held_until.take().is_some() {
             attempt.has_head = true;
             let is_end = attempt.end <= now;
             self.content(now, slot);
@@ -136,11 +187,38 @@ impl Engine<'_> {
         self.note_transitions();
     }
 
+    /// An event with content comes, or the time of a hold is over.
     fn content(&mut self, now: Now, slot: u32) {
         let call = &mut self.calls[slot as usize];
-        let took = between(call.attempt.began, now);
         let Some(permit) = call.permit.as_mut() else { return };
-        permit.content(now, took, &mut self.notes);
+        let is_hold_over = permit.hold_ends_at().is_some_and(|end| now.reached(end));
+        if !is_hold_over {
+            permit.content_event(now);
+        }
+        let is_late = permit.is_released();
+        let cause = permit.commit_due(now).or(is_late.then_some(CommitCause::FirstContent));
+        match cause {
+            Some(cause) => self.commit(now, slot, cause),
+            None => {
+                // The event that is waited for next is among those still to come.
+                let more = &mut call.attempt.more;
+                let next = (more.events > 0).then(|| now.after(more.gap));
+                more.events = more.events.saturating_sub(1);
+                let ends = permit.hold_ends_at();
+                call.attempt.held_until = next.into_iter().chain(ends).min();
+            }
+        }
+    }
+
+    /// What is held of an answer goes to the client.
+    pub(super) fn commit(&mut self, now: Now, slot: u32, cause: CommitCause) {
+        let call = &mut self.calls[slot as usize];
+        let Some(permit) = call.permit.as_mut() else { return };
+        permit.commit(now, cause, &mut self.notes);
+        call.attempt.held_until = None;
+        if !permit.has_content() {
+            return;
+        }
         if let (Some(auditor), Some(ticket)) = (&mut self.auditor, &mut call.ticket) {
             auditor.on_content(now, ticket, &self.notes.transitions);
         }
@@ -153,7 +231,14 @@ impl Engine<'_> {
     fn end_of_course(&mut self, now: Now, slot: u32) {
         let call = &self.calls[slot as usize];
         let (Some(plan), Some(permit)) = (&call.plan, &call.permit) else { return };
-        let outcome = call.attempt.outcome.unwrap_or_else(|| plan.abandoned(now, permit));
+        let outcome = match call.attempt.outcome {
+            None => plan.abandoned(now, permit),
+            Some(it) if it.kind == OutcomeKind::Transport => permit.broken(it.status),
+            Some(it) => it,
+        };
+        if outcome.kind == OutcomeKind::Success && !permit.has_content() {
+            self.commit(now, slot, CommitCause::Complete);
+        }
         self.end(now, slot, &outcome);
     }
 
@@ -162,6 +247,9 @@ impl Engine<'_> {
         let (Some(plan), Some(permit)) = (call.plan.as_mut(), call.permit.take()) else { return };
         let backend = call.attempt.backend;
         self.busy[backend] -= 1;
+        // A connection is kept after a whole answer, an error too.
+        let is_whole = outcome.kind == OutcomeKind::Success || outcome.error_status.is_some();
+        self.connections[backend].open += u32::from(is_whole);
         plan.report(now, permit, outcome, &mut self.notes);
         if let (Some(auditor), Some(ticket)) = (&mut self.auditor, call.ticket.take())
             && let Some(attempt) = plan.attempts().iter().last()
@@ -181,7 +269,10 @@ impl Engine<'_> {
         }
     }
 
+    /// Connections break, those that are idle too.
     fn cut_connections(&mut self, now: Now, backend: usize) {
+        let idle = &mut self.connections[backend];
+        idle.closed += std::mem::take(&mut idle.open);
         for slot in 0..self.calls.len() as u32 {
             let call = &mut self.calls[slot as usize];
             let Some(permit) = call.permit.as_ref() else { continue };
@@ -189,9 +280,15 @@ impl Engine<'_> {
             if call.attempt.backend != backend || call.attempt.began == now {
                 continue;
             }
-            let outcome = cut_off(call.attempt.has_head, permit.has_content());
+            let outcome = permit.broken(call.attempt.has_head.then_some(200));
             call.turn = call.turn.wrapping_add(1);
-            self.end(now, slot, &outcome);
+            let is_excused = call.attempt.connection == ConnectionAge::Reused;
+            let is_early = !call.attempt.has_head;
+            if is_excused && is_early && self.is_sent_again(now, slot, SendFailure::Broken) {
+                self.send(now, slot, FRESH);
+            } else {
+                self.end(now, slot, &outcome);
+            }
         }
     }
 

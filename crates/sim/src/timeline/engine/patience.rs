@@ -1,6 +1,8 @@
 //! The client's patience: what the core decides at the moments it names, and the reports that wait.
 
-use tidegate_core::{plan::PatienceVerdict, time::Now, transition::Transition};
+use tidegate_core::{
+    commit::CommitCause, plan::PatienceVerdict, time::Now, transition::Transition,
+};
 
 use super::{Engine, Unsettled};
 
@@ -10,13 +12,13 @@ impl Engine<'_> {
         let call = &mut self.calls[slot as usize];
         let (Some(plan), Some(permit)) = (call.plan.as_ref(), call.permit.as_mut()) else { return };
         if call.attempt.pings_from.is_some_and(|from| now.reached(from)) {
-            permit.body_bytes(now);
+            permit.body_bytes(now, 1);
         }
         match plan.check_patience(now, permit, &mut self.notes) {
             PatienceVerdict::GoOn => self.await_next(slot),
             PatienceVerdict::Leave => self.leave(now, slot),
             PatienceVerdict::Commit => {
-                permit.commit();
+                self.commit(now, slot, CommitCause::Patience);
                 self.await_next(slot);
             }
             PatienceVerdict::GiveUp => {

@@ -32,6 +32,9 @@ struct ReportJson<'a> {
     last_resorts: u64,
     sessions_moved: u64,
     probes: u64,
+    /// Requests that were sent again because their kept connection was closed; absent if none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resends: Option<u64>,
     /// Client-visible time to the first content.
     wait_ms: WaitJson,
     /// In tier order.
@@ -138,6 +141,7 @@ fn document(report: &TimelineReport) -> ReportJson<'_> {
         last_resorts: tally.last_resorts,
         sessions_moved: tally.sessions_moved,
         probes: tally.probes,
+        resends: Some(tally.resends).filter(|it| *it > 0),
         wait_ms: WaitJson {
             p50: tally.waits.quantile(0.5).0,
             p95: tally.waits.quantile(0.95).0,
