@@ -15,6 +15,7 @@
 //!   converted at all.
 //! - [`target`]: what a writer must know of the target; [`context`]: what a writer of answers must
 //!   know of the request.
+//! - [`embeddings`]: the same for vectors, between the two dialects that have them.
 //! - [`fields`]: reading JSON objects field by field, with a path for every complaint.
 //!
 //! Below each dialect's module stands one file per direction. `_in` reads the dialect into the
@@ -39,14 +40,17 @@
 pub mod api_error;
 pub mod chat;
 pub mod context;
+pub mod embeddings;
 pub mod fault;
 pub mod fields;
+pub mod gemini;
 pub mod messages;
 pub mod notes;
 pub mod pair;
 pub mod part;
 pub mod reply;
 pub mod request;
+pub mod responses;
 pub mod stream;
 pub mod stream_converter;
 pub mod target;

@@ -1,0 +1,324 @@
+//! Reads a `generateContent` request.
+//!
+//! Rules:
+//! - A call without an id gets `call_N`, where N counts the calls of the conversation; a result
+//!   without one answers the first open call of its name.
+//! - A result of one field `result` or `output` that is a text is that text, one of a text `error`
+//!   is an error; any other is its JSON.
+//! - A signature on plain text becomes a seal before that text ([`super::request_out`] puts it back).
+//! - `cachedContent` is state at Google: such a request cannot be served elsewhere.
+
+use serde_json::{Map, Value};
+
+use super::{schema, signature, spelling, thinking};
+use crate::convert::fault::RequestFault;
+use crate::convert::fields::Fields;
+use crate::convert::notes::Notes;
+use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult, Vendor};
+use crate::convert::request::{
+    GenerationRequest, HostedTool, OutputFormat, OutputSchema, Role, Sampling, ToolChoice,
+    ToolDefinition, ToolInput,
+};
+
+type Read<T> = Result<T, RequestFault>;
+
+/// Reads a whole body; the path says whether to stream.
+///
+/// # Errors
+/// It is not a request of this dialect, or refers to state at Google.
+pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<GenerationRequest> {
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))?;
+    let mut fields = Fields::new(String::new(), spelling::normal(value))?;
+    if fields.take("cachedContent").is_some() {
+        return Err(RequestFault::impossible("`cachedContent`, which Google keeps,"));
+    }
+    let mut request =
+        GenerationRequest { is_stream, includes_usage: true, ..GenerationRequest::default() };
+    if let Some(instruction) = fields.take("systemInstruction") {
+        request.system = system(fields.path("systemInstruction"), instruction)?;
+    }
+    let mut calls = KnownCalls::default();
+    for content in fields.objects("contents")? {
+        let (role, parts) = message(content, &mut calls, notes)?;
+        request.push(role, parts);
+    }
+    for tool in fields.objects("tools")? {
+        tools(tool, &mut request)?;
+    }
+    if let Some(config) = fields.object("toolConfig")? {
+        tool_choice(config, &mut request, notes)?;
+    }
+    let config = fields.object("generationConfig")?;
+    // A body may repeat the model of the path.
+    fields.take("model");
+    request.other = fields.rest();
+    if let Some(config) = config {
+        generation_config(config, &mut request)?;
+    }
+    Ok(request)
+}
+
+fn system(path: String, instruction: Value) -> Read<Vec<Part>> {
+    if let Value::String(text) = instruction {
+        return Ok(vec![Part::text(text)]);
+    }
+    let mut parts = Vec::new();
+    for mut part in Fields::new(path, instruction)?.objects("parts")? {
+        parts.push(Part::text(part.required_string("text")?));
+    }
+    Ok(parts)
+}
+
+/// The calls of the conversation so far, for ids that the client left out.
+#[derive(Default)]
+struct KnownCalls {
+    /// Id, name, and whether a result has come.
+    known: Vec<(String, String, bool)>,
+}
+
+impl KnownCalls {
+    fn add(&mut self, id: Option<String>, name: &str) -> String {
+        let id = id.unwrap_or_else(|| format!("call_{}", self.known.len()));
+        self.known.push((id.clone(), name.to_owned(), false));
+        id
+    }
+
+    /// The call that a result answers.
+    fn answered(&mut self, id: Option<String>, name: &str) -> String {
+        let fits = |call: &&mut (String, String, bool)| match &id {
+            Some(id) => call.0 == *id,
+            None => call.1 == name && !call.2,
+        };
+        match self.known.iter_mut().find(fits) {
+            Some(call) => {
+                call.2 = true;
+                call.0.clone()
+            }
+            None => id.unwrap_or_else(|| self.add(None, name)),
+        }
+    }
+}
+
+fn message(
+    mut content: Fields,
+    calls: &mut KnownCalls,
+    notes: &mut Notes,
+) -> Read<(Role, Vec<Part>)> {
+    let role = match content.string("role")?.as_deref() {
+        None | Some("user" | "function" | "") => Role::User,
+        Some("model") => Role::Assistant,
+        Some(_) => return Err(content.fault("role", "must be `user` or `model`")),
+    };
+    let mut parts = Vec::new();
+    for fields in content.objects("parts")? {
+        part(fields, calls, notes, &mut parts)?;
+    }
+    Ok((role, parts))
+}
+
+fn part(
+    mut fields: Fields,
+    calls: &mut KnownCalls,
+    notes: &mut Notes,
+    parts: &mut Vec<Part>,
+) -> Read<()> {
+    let seal = fields.string("thoughtSignature")?.map(signature::read);
+    let is_thought = fields.boolean("thought")?.unwrap_or_default();
+    if let Some(mut call) = fields.object("functionCall")? {
+        let name = call.required_string("name")?;
+        let arguments = match call.take("args") {
+            None => "{}".to_owned(),
+            Some(args @ Value::Object(_)) => args.to_string(),
+            Some(_) => return Err(call.fault("args", "must be an object")),
+        };
+        let id = calls.add(call.string("id")?, &name);
+        let call = ToolCall { id, name, arguments, seal, is_free_text: false };
+        parts.push(Part::new(Content::ToolCall(call)));
+    } else if let Some(result) = fields.object("functionResponse")? {
+        parts.push(Part::new(Content::ToolResult(tool_result(result, calls)?)));
+    } else if let Some(source) = media(&mut fields)? {
+        parts.push(source);
+    } else if let Some(text) = fields.string("text")? {
+        if is_thought {
+            parts.push(Part::new(Content::Thinking { text, seal }));
+        } else {
+            if seal.is_some() {
+                parts.push(Part::new(Content::Thinking { text: String::new(), seal }));
+            }
+            if !text.is_empty() {
+                parts.push(Part::text(text));
+            }
+        }
+    } else {
+        let rest = fields.rest();
+        match rest.keys().next().map(String::as_str) {
+            Some(kind @ ("executableCode" | "codeExecutionResult")) => {
+                notes.dropped(kind, "code that Google ran means nothing to other vendors");
+            }
+            Some(kind) => {
+                return Err(RequestFault::impossible(format!("a part of kind `{kind}`")));
+            }
+            None if seal.is_some() => {
+                parts.push(Part::new(Content::Thinking { text: String::new(), seal }));
+            }
+            None => return Err(RequestFault::invalid("contents", "has an empty part")),
+        }
+    }
+    Ok(())
+}
+
+fn tool_result(mut fields: Fields, calls: &mut KnownCalls) -> Read<ToolResult> {
+    let name = fields.required_string("name")?;
+    let id = fields.string("id")?;
+    let response = fields.take("response").unwrap_or(Value::Object(Map::new()));
+    let (text, is_error) = result_text(response);
+    let mut content = vec![Part::text(text)];
+    for mut part in fields.objects("parts")? {
+        content.extend(media(&mut part)?);
+    }
+    let call_id = calls.answered(id, &name);
+    Ok(ToolResult { call_id, name: Some(name), content, is_error, is_free_text: false })
+}
+
+/// The text of a result, and whether it tells of an error.
+fn result_text(response: Value) -> (String, bool) {
+    if let Value::Object(map) = &response {
+        let mut fields = map.iter();
+        if let (Some((key, Value::String(text))), None) = (fields.next(), fields.next()) {
+            match key.as_str() {
+                "result" | "output" => return (text.clone(), false),
+                "error" => return (text.clone(), true),
+                _ => {}
+            }
+        }
+    }
+    (response.to_string(), false)
+}
+
+/// An image, document or sound.
+fn media(fields: &mut Fields) -> Read<Option<Part>> {
+    let (media_type, source) = if let Some(mut data) = fields.object("inlineData")? {
+        let media_type = data.required_string("mimeType")?;
+        let data = data.required_string("data")?;
+        (media_type.clone(), MediaSource::Base64 { media_type, data })
+    } else if let Some(mut file) = fields.object("fileData")? {
+        let media_type = file.string("mimeType")?;
+        let url = file.required_string("fileUri")?;
+        let is_stored = url.starts_with("https://generativelanguage.googleapis.com/");
+        let source = match is_stored || !url.starts_with("http") {
+            true => MediaSource::File { vendor: Vendor::Google, id: url },
+            false => MediaSource::Url { url, media_type: media_type.clone() },
+        };
+        (media_type.unwrap_or_default(), source)
+    } else {
+        return Ok(None);
+    };
+    let kind = media_type.split('/').next().unwrap_or_default();
+    Ok(Some(Part::new(match kind {
+        "image" => Content::Image { source, detail: None },
+        "audio" => Content::Audio(source),
+        "video" => return Err(RequestFault::impossible("video")),
+        _ => Content::Document { source, name: None },
+    })))
+}
+
+fn tools(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
+    for mut function in fields.objects("functionDeclarations")? {
+        let parameters = function.take("parameters").map(schema::read);
+        let json_schema = function.take("parametersJsonSchema");
+        request.tools.push(ToolDefinition {
+            name: function.required_string("name")?,
+            description: function.string("description")?,
+            input: ToolInput::Schema(json_schema.or(parameters)),
+            is_strict: None,
+            cache: None,
+        });
+    }
+    for (kind, settings) in fields.rest() {
+        let definition = Value::Object(Map::from_iter([(kind.clone(), settings)]));
+        request.hosted_tools.push(HostedTool { vendor: Vendor::Google, kind, definition });
+    }
+    Ok(())
+}
+
+fn tool_choice(mut config: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+    let Some(mut calling) = config.object("functionCallingConfig")? else { return Ok(()) };
+    let names: Vec<String> = calling
+        .list("allowedFunctionNames")?
+        .into_iter()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
+    let choice = match calling.string("mode")?.as_deref().map(str::to_ascii_uppercase).as_deref() {
+        None | Some("MODE_UNSPECIFIED") => return Ok(()),
+        Some("AUTO") => ToolChoice::Auto,
+        Some("NONE") => ToolChoice::Disabled,
+        Some("VALIDATED") => {
+            notes.rewritten("toolConfig", "other vendors have no mode `VALIDATED`");
+            ToolChoice::Auto
+        }
+        Some("ANY") => match names.as_slice() {
+            [name] => ToolChoice::Named(name.clone()),
+            [] => ToolChoice::Required,
+            _ => {
+                // Only the allowed ones are offered, which says the same.
+                request.tools.retain(|tool| names.contains(&tool.name));
+                ToolChoice::Required
+            }
+        },
+        Some(_) => return Err(calling.fault("mode", "must be `AUTO`, `ANY` or `NONE`")),
+    };
+    request.tool_choice = Some(choice);
+    Ok(())
+}
+
+fn generation_config(mut config: Fields, request: &mut GenerationRequest) -> Read<()> {
+    let mut stop = Vec::new();
+    for one in config.list("stopSequences")? {
+        match one {
+            Value::String(text) => stop.push(text),
+            _ => return Err(config.fault("stopSequences", "must be a list of strings")),
+        }
+    }
+    let wants_logprobs = config.boolean("responseLogprobs")?.unwrap_or_default();
+    let alternatives = config.count("logprobs")?;
+    request.sampling = Sampling {
+        max_tokens: config.count("maxOutputTokens")?,
+        temperature: config.number("temperature")?,
+        top_p: config.number("topP")?,
+        // Google's SDKs send a float.
+        top_k: config.number("topK")?.map(|top_k| top_k as u64),
+        frequency_penalty: config.number("frequencyPenalty")?,
+        presence_penalty: config.number("presencePenalty")?,
+        seed: config.integer("seed")?,
+        stop,
+        choices: config.count("candidateCount")?,
+        logprobs: wants_logprobs.then(|| alternatives.unwrap_or_default()),
+    };
+    if let Some(thinking) = config.object("thinkingConfig")? {
+        request.reasoning = Some(thinking::read(&thinking.rest()));
+    }
+    let schema = config.take("responseJsonSchema").or(config.take("_responseJsonSchema"));
+    let schema = schema.or(config.take("responseSchema").map(schema::read));
+    let media_type = config.string("responseMimeType")?;
+    request.output = match (media_type.as_deref(), schema) {
+        (Some("application/json"), None) => OutputFormat::Json,
+        (Some("application/json"), Some(schema)) => OutputFormat::Schema(OutputSchema {
+            name: "response".to_owned(),
+            description: None,
+            schema,
+            is_strict: None,
+        }),
+        (None | Some("text/plain"), None) => OutputFormat::Text,
+        (Some("text/x.enum"), _) => {
+            return Err(RequestFault::impossible("`responseMimeType: text/x.enum`"));
+        }
+        _ => {
+            let problem = "must be `application/json` where a schema is given";
+            return Err(config.fault("responseMimeType", problem));
+        }
+    };
+    let named = |(key, value)| (format!("generationConfig.{key}"), value);
+    request.other.extend(config.rest().into_iter().map(named));
+    Ok(())
+}

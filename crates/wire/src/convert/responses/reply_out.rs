@@ -1,0 +1,58 @@
+//! Writes a whole answer of the Responses API.
+
+use serde_json::Value;
+
+use super::item::{self, CallText, Envelope};
+use crate::convert::context::ReplyContext;
+use crate::convert::part::Content;
+use crate::convert::reply::Reply;
+
+/// Writes the body.
+#[must_use]
+pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
+    let envelope = Envelope {
+        id: reply.id.clone(),
+        model: reply.model.clone(),
+        created_unix_s: reply.created_unix_s.unwrap_or(context.created_unix_s),
+    };
+    let mut output: Vec<Value> = Vec::new();
+    let mut logprobs = reply.logprobs.as_slice();
+    let last = reply.parts.len().saturating_sub(1);
+    for (at, part) in reply.parts.iter().enumerate() {
+        let is_cut = at == last && item::incomplete_reason(&reply.stop).is_some();
+        let status = if is_cut { "incomplete" } else { "completed" };
+        let place = output.len();
+        match &part.content {
+            Content::Text(text) => {
+                let content = item::text_part(text, std::mem::take(&mut logprobs));
+                let id = envelope.item_id("msg", place);
+                output.push(item::message(&id, status, &[content]));
+            }
+            Content::Refusal(text) => {
+                let id = envelope.item_id("msg", place);
+                output.push(item::message(&id, status, &[item::refusal_part(text)]));
+            }
+            Content::Thinking { text, seal } => {
+                let id = envelope.item_id("rs", place);
+                output.push(item::reasoning(&id, text, seal.as_ref()));
+            }
+            Content::ToolCall(call) => {
+                let is_wrapped = !call.is_free_text && context.free_text_tools.contains(&call.name);
+                let unwrapped = is_wrapped.then(|| item::free_text_of(&call.arguments));
+                let text = CallText {
+                    call_id: &call.id,
+                    name: &call.name,
+                    text: unwrapped.as_deref().unwrap_or(&call.arguments),
+                    is_free_text: call.is_free_text || is_wrapped,
+                };
+                output.push(item::call(&envelope.item_id("fc", place), status, &text));
+            }
+            Content::Image { .. }
+            | Content::Document { .. }
+            | Content::Audio(_)
+            | Content::ToolResult(_) => {}
+        }
+    }
+    let map = envelope.ended(&reply.stop, output, reply.usage.as_ref());
+    Value::Object(map).to_string().into_bytes()
+}

@@ -1,0 +1,348 @@
+//! Writes a request of the Responses API.
+//!
+//! Rules:
+//! - Nothing is stored (`store: false`): the conversation comes whole with every request.
+//! - Reasoning models take no temperature or `top_p`; those are dropped with a note.
+//! - The API has no stop sequences, penalties, seed or `top_k`: dropped with a note.
+//! - Thinking goes to OpenAI only as its own encrypted reasoning.
+
+use serde_json::{Map, Value, json};
+
+use super::content;
+use crate::convert::fault::RequestFault;
+use crate::convert::notes::Notes;
+use crate::convert::part::{Content, Part, ToolCall, ToolResult, Vendor};
+use crate::convert::request::{
+    Effort, GenerationRequest, Message, OutputFormat, Role, Sampling, ToolChoice, ToolDefinition,
+    ToolInput,
+};
+use crate::convert::target::TargetProfile;
+
+type Written<T> = Result<T, RequestFault>;
+
+/// The least `max_output_tokens` that the API takes.
+const LEAST_TOKENS: u64 = 16;
+
+/// The most alternatives of a token that the API tells.
+const MAX_LOGPROBS: u64 = 20;
+
+const NONE: &str = "the Responses API has no such field";
+
+/// Writes the body.
+///
+/// # Errors
+/// The API cannot be asked this.
+pub fn write_request(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    notes: &mut Notes,
+) -> Written<Vec<u8>> {
+    let mut body = Map::new();
+    body.insert("model".into(), target.model.into());
+    let mut items = Vec::new();
+    for message in &request.messages {
+        turn(message, &mut items, notes)?;
+    }
+    body.insert("input".into(), items.into());
+    let system: Vec<&str> = request.system.iter().filter_map(text_of).collect();
+    if !system.is_empty() {
+        body.insert("instructions".into(), system.join("\n\n").into());
+    }
+    if request.system.iter().any(|part| part.cache.is_some()) {
+        notes.dropped("cache_control", "OpenAI caches without being told");
+    }
+    body.insert("store".into(), false.into());
+    if request.is_stream {
+        body.insert("stream".into(), true.into());
+    }
+    tools(request, &mut body, notes);
+    let mut include = Vec::new();
+    sampling(&request.sampling, target, &mut body, &mut include, notes)?;
+    reasoning(request, target, &mut body, &mut include);
+    if !include.is_empty() {
+        body.insert("include".into(), include.into());
+    }
+    text_format(request, &mut body);
+    the_rest(request, &mut body, notes);
+    Ok(Value::Object(body).to_string().into_bytes())
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match &part.content {
+        Content::Text(text) if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether a model thinks by itself, and so refuses to be told a temperature.
+fn is_reasoning_model(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_o_series = name
+        .strip_prefix('o')
+        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()));
+    is_o_series || (name.starts_with("gpt-5") && !name.contains("chat")) || name.contains("codex")
+}
+
+/// Takes one message apart into items.
+fn turn(message: &Message, items: &mut Vec<Value>, notes: &mut Notes) -> Written<()> {
+    let mut open: Vec<Value> = Vec::new();
+    let role = match message.role {
+        Role::System => "developer",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    let close = |open: &mut Vec<Value>, items: &mut Vec<Value>| {
+        if !open.is_empty() {
+            let content = std::mem::take(open);
+            items.push(json!({"type": "message", "role": role, "content": content}));
+        }
+    };
+    for part in &message.parts {
+        match &part.content {
+            Content::ToolCall(call) => {
+                close(&mut open, items);
+                items.push(call_item(call));
+            }
+            Content::ToolResult(result) => {
+                close(&mut open, items);
+                items.push(result_item(result, notes)?);
+            }
+            Content::Thinking { text, seal } => {
+                let own = seal.as_ref().filter(|seal| seal.vendor == Vendor::OpenAi);
+                let Some(seal) = own else {
+                    notes.dropped("thinking", "another vendor's thinking means nothing here");
+                    continue;
+                };
+                close(&mut open, items);
+                let summary = json!({"type": "summary_text", "text": text});
+                let summary = if text.is_empty() { json!([]) } else { json!([summary]) };
+                items.push(json!({
+                    "type": "reasoning", "summary": summary, "encrypted_content": seal.data,
+                }));
+            }
+            Content::Text(text) if message.role == Role::Assistant => {
+                open.push(json!({"type": "output_text", "text": text}));
+            }
+            Content::Refusal(text) => open.push(json!({"type": "refusal", "refusal": text})),
+            _ if message.role == Role::Assistant => {
+                notes.dropped("assistant message", "it may have text only");
+            }
+            _ => open.extend(content::written(part, notes)?),
+        }
+    }
+    close(&mut open, items);
+    Ok(())
+}
+
+fn call_item(call: &ToolCall) -> Value {
+    if call.is_free_text {
+        return json!({"type": "custom_tool_call", "call_id": call.id, "name": call.name,
+            "input": call.arguments});
+    }
+    let arguments = if call.arguments.is_empty() { "{}" } else { &call.arguments };
+    json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
+}
+
+fn result_item(result: &ToolResult, notes: &mut Notes) -> Written<Value> {
+    if result.is_error {
+        notes.dropped("is_error", "OpenAI has no such field; the text says it");
+    }
+    let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
+    let has_text_only = result.content.iter().all(|part| matches!(part.content, Content::Text(_)));
+    let output = if has_text_only {
+        Value::from(texts.join("\n"))
+    } else {
+        let mut parts = Vec::new();
+        for part in &result.content {
+            parts.extend(content::written(part, notes)?);
+        }
+        parts.into()
+    };
+    let kind = if result.is_free_text { "custom_tool_call_output" } else { "function_call_output" };
+    Ok(json!({"type": kind, "call_id": result.call_id, "output": output}))
+}
+
+fn tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
+    let mut list: Vec<Value> = request.tools.iter().map(|it| tool(it, notes)).collect();
+    for hosted in &request.hosted_tools {
+        if hosted.vendor == Vendor::OpenAi {
+            list.push(hosted.definition.clone());
+        } else {
+            notes.dropped(format!("tools.{}", hosted.kind), "only its own vendor runs this tool");
+        }
+    }
+    if list.is_empty() {
+        return;
+    }
+    body.insert("tools".into(), list.into());
+    if let Some(is_parallel) = request.parallel_tools {
+        body.insert("parallel_tool_calls".into(), is_parallel.into());
+    }
+    let choice = match &request.tool_choice {
+        None => return,
+        Some(ToolChoice::Auto) => json!("auto"),
+        Some(ToolChoice::Disabled) => json!("none"),
+        Some(ToolChoice::Required) => json!("required"),
+        Some(ToolChoice::Named(name)) => {
+            let is_free = |tool: &&ToolDefinition| {
+                tool.name == *name && matches!(tool.input, ToolInput::FreeText(_))
+            };
+            let kind =
+                if request.tools.iter().any(|it| is_free(&it)) { "custom" } else { "function" };
+            json!({"type": kind, "name": name})
+        }
+    };
+    body.insert("tool_choice".into(), choice);
+}
+
+fn tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
+    if tool.cache.is_some() {
+        notes.dropped("cache_control", "OpenAI caches without being told");
+    }
+    let mut value = match &tool.input {
+        ToolInput::Schema(schema) => {
+            let empty = || json!({"type": "object", "properties": {}});
+            let schema = schema.clone().unwrap_or_else(empty);
+            // The API takes a tool for strict unless it is told otherwise; other dialects do not.
+            let is_strict = tool.is_strict.unwrap_or_default();
+            json!({"type": "function", "name": tool.name, "parameters": schema,
+                "strict": is_strict})
+        }
+        ToolInput::FreeText(format) => {
+            let mut value = json!({"type": "custom", "name": tool.name});
+            if let Some(format) = format {
+                value["format"] = format.clone();
+            }
+            value
+        }
+    };
+    if let Some(description) = &tool.description {
+        value["description"] = description.as_str().into();
+    }
+    value
+}
+
+fn sampling(
+    sampling: &Sampling,
+    target: &TargetProfile<'_>,
+    body: &mut Map<String, Value>,
+    include: &mut Vec<&'static str>,
+    notes: &mut Notes,
+) -> Written<()> {
+    if sampling.choices.is_some_and(|choices| choices > 1) {
+        return Err(RequestFault::impossible("`n` above 1"));
+    }
+    if let Some(tokens) = sampling.max_tokens {
+        if tokens < LEAST_TOKENS {
+            notes.clamped("max_tokens", "the Responses API takes no less than 16");
+        }
+        body.insert("max_output_tokens".into(), tokens.max(LEAST_TOKENS).into());
+    }
+    let chances = [("temperature", sampling.temperature, 2.0), ("top_p", sampling.top_p, 1.0)];
+    for (name, value, most) in chances {
+        let Some(value) = value else { continue };
+        if is_reasoning_model(target.model) {
+            notes.dropped(name, "this model takes none");
+            continue;
+        }
+        if !(0.0..=most).contains(&value) {
+            notes.clamped(name, "outside of what OpenAI takes");
+        }
+        body.insert(name.into(), value.clamp(0.0, most).into());
+    }
+    let absent = [
+        ("top_k", sampling.top_k.is_some()),
+        ("frequency_penalty", sampling.frequency_penalty.is_some()),
+        ("presence_penalty", sampling.presence_penalty.is_some()),
+        ("seed", sampling.seed.is_some()),
+        ("stop", !sampling.stop.is_empty()),
+    ];
+    for (name, _) in absent.into_iter().filter(|(_, is_said)| *is_said) {
+        notes.dropped(name, NONE);
+    }
+    if let Some(alternatives) = sampling.logprobs {
+        include.push("message.output_text.logprobs");
+        if alternatives > 0 {
+            body.insert("top_logprobs".into(), alternatives.min(MAX_LOGPROBS).into());
+        }
+    }
+    Ok(())
+}
+
+fn reasoning(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    body: &mut Map<String, Value>,
+    include: &mut Vec<&'static str>,
+) {
+    if is_reasoning_model(target.model) {
+        // Without it the model could not go on from its own thinking in the next turn.
+        include.push("reasoning.encrypted_content");
+    }
+    let Some(reasoning) = &request.reasoning else { return };
+    let effort = reasoning.effort.or(reasoning.budget_tokens.map(Effort::of_budget));
+    let mut value = Map::new();
+    if let Some(effort) = effort {
+        value.insert("effort".into(), effort.openai_word().into());
+    }
+    if reasoning.is_shown {
+        value.insert("summary".into(), "auto".into());
+    }
+    if !value.is_empty() {
+        body.insert("reasoning".into(), value.into());
+    }
+}
+
+fn text_format(request: &GenerationRequest, body: &mut Map<String, Value>) {
+    let format = match &request.output {
+        OutputFormat::Text => return,
+        OutputFormat::Json => json!({"type": "json_object"}),
+        OutputFormat::Schema(output) => {
+            let mut format = json!({
+                "type": "json_schema", "name": output.name, "schema": output.schema,
+            });
+            if let Some(description) = &output.description {
+                format["description"] = description.as_str().into();
+            }
+            if let Some(is_strict) = output.is_strict {
+                format["strict"] = is_strict.into();
+            }
+            format
+        }
+    };
+    body.insert("text".into(), json!({ "format": format }));
+}
+
+/// Carries the fields that mean the same here, and notes the others.
+fn the_rest(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
+    if let Some(user) = &request.user {
+        body.insert("user".into(), user.as_str().into());
+    }
+    if let Some(key) = &request.prompt_cache_key {
+        body.insert("prompt_cache_key".into(), key.as_str().into());
+    }
+    for (key, value) in &request.other {
+        let is_metadata =
+            || value.as_object().is_some_and(|map| map.values().all(Value::is_string));
+        let is_tier = || {
+            let tiers = ["auto", "default", "flex", "scale", "priority"];
+            value.as_str().is_some_and(|tier| tiers.contains(&tier))
+        };
+        match key.as_str() {
+            "metadata" if is_metadata() => {}
+            "service_tier" if is_tier() => {}
+            "safety_identifier" | "prompt_cache_retention" => {}
+            "verbosity" if value.is_string() => {
+                body.entry("text").or_insert_with(|| json!({}))["verbosity"] = value.clone();
+                continue;
+            }
+            // What is stored is for the provider alone; nothing is stored here.
+            "store" => continue,
+            _ => {
+                notes.dropped(key, NONE);
+                continue;
+            }
+        }
+        body.insert(key.clone(), value.clone());
+    }
+}
