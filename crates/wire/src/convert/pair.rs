@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::stream::{ReadStream, WriteStream};
 use super::stream_converter::StreamConverter;
 use super::target::TargetProfile;
-use super::{chat, messages};
+use super::{chat, gemini, messages, responses};
 use crate::dialect::Dialect;
 
 /// A client's dialect and a target's, both known to the converters and not the same.
@@ -22,6 +22,8 @@ use crate::dialect::Dialect;
 pub struct DialectPair {
     client: Dialect,
     target: Dialect,
+    /// Whether the client wants a stream, where its body does not say so.
+    is_stream: bool,
 }
 
 /// A request in the target's dialect.
@@ -60,7 +62,18 @@ impl DialectPair {
     #[must_use]
     pub const fn new(client: Dialect, target: Dialect) -> Option<Self> {
         let is_known = is_convertible(client) && is_convertible(target);
-        if is_known && client as u8 != target as u8 { Some(Self { client, target }) } else { None }
+        if is_known && client as u8 != target as u8 {
+            Some(Self { client, target, is_stream: false })
+        } else {
+            None
+        }
+    }
+
+    /// The same pair for a request that wants a stream, or not. Gemini's bodies do not say it, its
+    /// paths do; the bodies of other dialects decide for themselves.
+    #[must_use]
+    pub const fn streaming(self, is_stream: bool) -> Self {
+        Self { is_stream, ..self }
     }
 
     /// The client's dialect.
@@ -94,12 +107,18 @@ impl DialectPair {
         let mut notes = Notes::default();
         let request = match self.client {
             Dialect::AnthropicMessages => messages::request_in::read_request(body, &mut notes)?,
+            Dialect::OpenAiResponses => responses::request_in::read_request(body, &mut notes)?,
+            Dialect::Gemini => gemini::request_in::read_request(body, self.is_stream, &mut notes)?,
             _ => chat::request_in::read_request(body, &mut notes)?,
         };
         let body = match self.target {
             Dialect::AnthropicMessages => {
                 messages::request_out::write_request(&request, target, &mut notes)?
             }
+            Dialect::OpenAiResponses => {
+                responses::request_out::write_request(&request, target, &mut notes)?
+            }
+            Dialect::Gemini => gemini::request_out::write_request(&request, target, &mut notes)?,
             _ => chat::request_out::write_request(&request, target, &mut notes)?,
         };
         let context = ReplyContext::of(&request, now_unix_s);
@@ -129,11 +148,15 @@ impl DialectPair {
     pub fn reply(self, body: &[u8], context: &ReplyContext) -> Result<Bytes, ReplyFault> {
         let mut reply: Reply = match self.target {
             Dialect::AnthropicMessages => messages::reply_in::read_reply(body)?,
+            Dialect::OpenAiResponses => responses::reply_in::read_reply(body)?,
+            Dialect::Gemini => gemini::reply_in::read_reply(body)?,
             _ => chat::reply_in::read_reply(body)?,
         };
         context.restore(&mut reply.parts);
         Ok(match self.client {
             Dialect::AnthropicMessages => messages::reply_out::write_reply(&reply)?,
+            Dialect::OpenAiResponses => responses::reply_out::write_reply(&reply, context),
+            Dialect::Gemini => gemini::reply_out::write_reply(&reply),
             _ => chat::reply_out::write_reply(&reply, context),
         }
         .into())
@@ -152,12 +175,20 @@ impl DialectPair {
             Dialect::AnthropicMessages => {
                 Box::<messages::stream_in::MessagesStreamReader>::default()
             }
+            Dialect::OpenAiResponses => {
+                Box::<responses::stream_in::ResponsesStreamReader>::default()
+            }
+            Dialect::Gemini => Box::<gemini::stream_in::GeminiStreamReader>::default(),
             _ => Box::<chat::stream_in::ChatStreamReader>::default(),
         };
         let writer: Box<dyn WriteStream + Send> = match self.client {
             Dialect::AnthropicMessages => {
                 Box::<messages::stream_out::MessagesStreamWriter>::default()
             }
+            Dialect::OpenAiResponses => {
+                Box::new(responses::stream_out::ResponsesStreamWriter::new(context.clone()))
+            }
+            Dialect::Gemini => Box::<gemini::stream_out::GeminiStreamWriter>::default(),
             _ => Box::new(chat::stream_out::ChatStreamWriter::new(context.clone())),
         };
         StreamConverter::new(reader, writer, context.clone(), max_event)
@@ -166,7 +197,13 @@ impl DialectPair {
 
 /// Whether a dialect can be read into the form and written from it.
 const fn is_convertible(dialect: Dialect) -> bool {
-    matches!(dialect, Dialect::OpenAiChat | Dialect::AnthropicMessages)
+    matches!(
+        dialect,
+        Dialect::OpenAiChat
+            | Dialect::AnthropicMessages
+            | Dialect::OpenAiResponses
+            | Dialect::Gemini
+    )
 }
 
 /// The short name of a dialect.

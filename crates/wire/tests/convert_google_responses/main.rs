@@ -2,6 +2,7 @@
 //! rewrites, what it refuses, and that no bytes and no split of bytes can upset it.
 
 mod bad_input;
+mod pairs;
 mod properties;
 mod replies;
 mod requests;
