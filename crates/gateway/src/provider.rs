@@ -193,12 +193,13 @@ fn credential(file: &ProviderFile, key: &str) -> Option<(HeaderName, HeaderValue
     let by_api = match file.api {
         Api::Openai | Api::Fake => Auth::Bearer,
         Api::Anthropic => Auth::XApiKey,
-        Api::Gemini => Auth::Bearer,
+        Api::Gemini => Auth::XGoogApiKey,
     };
     let (name, value) = match file.auth.unwrap_or(by_api) {
         Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {key}")),
         Auth::XApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
         Auth::ApiKey => (HeaderName::from_static("api-key"), key.to_owned()),
+        Auth::XGoogApiKey => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
         Auth::None => return None,
     };
     let mut value = HeaderValue::try_from(value).ok()?;
@@ -222,7 +223,9 @@ impl Provider {
     pub fn path(&self, path: &str, client_query: Option<&str>) -> String {
         let below = match self.api {
             // What the vendor's SDK takes as base url has the version in it for these.
-            Api::Openai | Api::Fake => path.strip_prefix("/v1").unwrap_or(path),
+            Api::Openai | Api::Fake => {
+                path.strip_prefix("/v1").filter(|rest| rest.starts_with('/')).unwrap_or(path)
+            }
             Api::Anthropic | Api::Gemini => path,
         };
         let mut full = format!("{}{below}", self.base_path);
@@ -243,6 +246,7 @@ impl Provider {
             // Relative to the origin when it starts with a slash, to the url otherwise.
             Some(path) if path.starts_with('/') => path.clone(),
             Some(path) => format!("{}/{path}", self.base_path),
+            None if self.api == Api::Gemini => self.path("/v1beta/models", None),
             None => self.path("/v1/models", None),
         }
     }

@@ -32,13 +32,18 @@ use tidegate_text::percent::decoded_name;
 use super::guard::MODELS;
 use crate::{caller::Caller, live::Live, log::rfc3339};
 
+/// Where Gemini's clients ask about one model.
+const GEMINI_MODELS: &str = "/v1beta/models/";
+
 /// An answer: its status and its JSON.
 pub type Answer = (StatusCode, Bytes);
 
 /// Whether a path is one of those here.
 pub fn is_path(path: &str) -> bool {
-    ["/health", "/ready", "/v1/health", "/v1/routes", "/v1/models"].contains(&path)
+    ["/health", "/ready", "/v1/health", "/v1/routes", "/v1/models", "/v1beta/models"]
+        .contains(&path)
         || path.starts_with(MODELS)
+        || path.starts_with(GEMINI_MODELS)
 }
 
 /// Answers a `GET` of the paths here; `None` if the path is none of them.
@@ -50,13 +55,13 @@ pub fn get(
     caller: &Caller,
 ) -> Option<Answer> {
     let now = clock.now();
-    let shape = Shape::of(headers);
+    let shape = Shape::of(path, headers);
     let found = match path {
         "/v1/health" => health(live, clock, now, caller),
         "/v1/routes" => routes(live, caller, clock, now),
-        "/v1/models" => models(live, caller, shape),
+        "/v1/models" | "/v1beta/models" => models(live, caller, shape),
         _ => {
-            let id = path.strip_prefix(MODELS)?;
+            let id = path.strip_prefix(MODELS).or(path.strip_prefix(GEMINI_MODELS))?;
             let name = decoded_name(id).unwrap_or_else(|| id.to_owned());
             match model(live, caller, shape, &name) {
                 Some(found) => found,
@@ -306,6 +311,7 @@ fn models(live: &Live, caller: &Caller, shape: Shape) -> Value {
             "first_id": names.first().map(|(id, _)| id),
             "last_id": names.last().map(|(id, _)| id),
         }),
+        Shape::Google => json!({ "models": data }),
     }
 }
 
@@ -342,12 +348,18 @@ fn names(live: &Live, caller: &Caller) -> Vec<(String, String)> {
 enum Shape {
     Openai,
     Anthropic,
+    Google,
 }
 
 impl Shape {
-    fn of(headers: &HeaderMap) -> Self {
-        let is_anthropic = headers.contains_key("anthropic-version");
-        if is_anthropic { Self::Anthropic } else { Self::Openai }
+    fn of(path: &str, headers: &HeaderMap) -> Self {
+        if path.starts_with("/v1beta/") {
+            Self::Google
+        } else if headers.contains_key("anthropic-version") {
+            Self::Anthropic
+        } else {
+            Self::Openai
+        }
     }
 
     fn missing(self, id: &str) -> Value {
@@ -363,6 +375,9 @@ impl Shape {
                 "type": "error",
                 "error": { "type": "not_found_error", "message": message },
             }),
+            Self::Google => json!({ "error": {
+                "code": 404, "message": message, "status": "NOT_FOUND",
+            }}),
         }
     }
 
@@ -375,6 +390,13 @@ impl Shape {
             Self::Anthropic => {
                 json!({ "type": "model", "id": id, "display_name": id, "created_at": rfc3339(0) })
             }
+            // The SDKs take the name as it is for a request.
+            Self::Google => json!({
+                "name": format!("models/{id}"), "displayName": id, "version": "",
+                "description": format!("served by {owner}"),
+                "supportedGenerationMethods":
+                    ["generateContent", "streamGenerateContent", "countTokens"],
+            }),
         }
     }
 }

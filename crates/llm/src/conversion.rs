@@ -18,6 +18,7 @@ use tidegate_wire::{
         target::TargetProfile,
     },
     dialect::Dialect,
+    gemini::{GeminiCall, GeminiMethod},
 };
 
 use super::inbound::Inbound;
@@ -56,6 +57,9 @@ impl Conversion {
     ) -> Result<Self, RequestFault> {
         let pair = DialectPair::new(client, dialect_of(format))
             .ok_or_else(|| RequestFault::impossible("this request"))?;
+        let call = GeminiCall::of_path(&inbound.path);
+        let pair =
+            pair.streaming(call.is_some_and(|it| it.method == GeminiMethod::StreamGenerateContent));
         let named = target.model.as_ref().and_then(|name| std::str::from_utf8(name.plain()).ok());
         let model = named.or(asked).unwrap_or_default();
         let host = target.provider.origin.as_ref().map_or("", |origin| origin.host.as_str());
@@ -109,7 +113,7 @@ impl Conversion {
 
     /// Takes out of a request's headers what belongs to the client's dialect or its own body.
     pub(crate) fn clean(headers: &mut HeaderMap) {
-        const OWN: [&str; 3] = ["anthropic-", "openai-", "x-stainless-"];
+        const OWN: [&str; 4] = ["anthropic-", "openai-", "x-goog-", "x-stainless-"];
         let is_own = |name: &&HeaderName| OWN.iter().any(|it| name.as_str().starts_with(it));
         let own: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
         for name in own {

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tidegate_core::time::Millis;
 use tidegate_gateway::caller::Caller;
 use tidegate_runtime::rng;
-use tidegate_wire::{form, head::RequestHead, json::What};
+use tidegate_wire::{form, gemini::GeminiCall, head::RequestHead, json::What};
 
 /// Where a session's name may stand, in this order; the body is looked at last.
 static SESSION_HEADERS: [HeaderName; 6] = [
@@ -40,11 +40,15 @@ impl Inbound {
     /// What the body says, as far as routing needs it; if it cannot be read, why.
     pub fn head(&self) -> Result<RequestHead<'_>, String> {
         let content_type = self.headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
+        let json = || match GeminiCall::of_path(&self.path) {
+            Some(call) => RequestHead::read_gemini(&self.body, &call),
+            None => RequestHead::read(&self.body),
+        };
         match content_type.and_then(form::boundary) {
             Some(boundary) => boundary
                 .and_then(|boundary| RequestHead::read_form(&self.body, boundary))
                 .map_err(|fault| fault.to_string()),
-            None => RequestHead::read(&self.body).map_err(|fault| match fault.what {
+            None => json().map_err(|fault| match fault.what {
                 What::GivenTwice(_)
                 | What::WrongType { .. }
                 | What::LoneSurrogate(_)

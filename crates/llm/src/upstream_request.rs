@@ -8,6 +8,7 @@ use tidegate_gateway::provider::Target;
 use tidegate_net::passed::PASSED;
 use tidegate_net::upstream::SplicedBody;
 use tidegate_wire::{
+    gemini::{self, GeminiCall},
     head::RequestHead,
     splice::{EncodedName, Spliced},
 };
@@ -38,7 +39,12 @@ pub(crate) fn build(
             let named = target.model.clone();
             let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
             let spliced = Spliced::new(&inbound.body, head, &name);
-            let path = provider.path(&inbound.path, inbound.query.as_deref());
+            let named_by_path = GeminiCall::of_path(&inbound.path).map(|call| {
+                let model = String::from_utf8_lossy(name.plain());
+                gemini::path_of(&model, call.method)
+            });
+            let path = named_by_path.as_deref().unwrap_or(&inbound.path);
+            let path = provider.path(path, inbound.query.as_deref());
             (SplicedBody::new(spliced.pieces), path)
         }
     };

@@ -28,13 +28,16 @@ use tidegate_net::{
 use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind},
+    gemini::{GeminiCall, GeminiMethod},
     operation::Operation,
 };
 
 const UNLISTED: &str = "this path is not one of inference, so it is not forwarded; \
     `providers.NAME.serves` with `other` in it lets a provider take it";
-const GEMINI: &str = "Gemini's API is not served by this version: ask for the model at \
-    `/v1/chat/completions` or `/v1/messages`";
+const GEMINI: &str = "this method of Gemini's API is not served: `generateContent`, \
+    `streamGenerateContent`, `countTokens`, `embedContent` and `batchEmbedContents` are";
+const GEMINI_STREAM: &str = "`streamGenerateContent` is served as a stream of events only: add \
+    `alt=sse` to the query";
 
 /// What requests are answered with on one thread.
 pub(crate) struct Ingress {
@@ -139,7 +142,7 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
         answer::name(&mut response, &id);
         return response;
     }
-    if let Err(refused) = check_operation(&live, &head.method, &path) {
+    if let Err(refused) = check_operation(&live, &head.method, &path, head.uri.query()) {
         let mut response = fail(refused.kind, refused.message);
         let allow = refused.allow.map(|it| (header::ALLOW, HeaderValue::from_static(it)));
         response.headers_mut().extend(allow);
@@ -176,12 +179,24 @@ struct RefusedOperation {
 }
 
 /// Whether a path is one of the gateway's own or one that may be forwarded, with this method.
-fn check_operation(live: &Live, method: &Method, path: &str) -> Result<(), RefusedOperation> {
+fn check_operation(
+    live: &Live,
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+) -> Result<(), RefusedOperation> {
     let refuse = |kind, message, allow| Err(RefusedOperation { kind, message, allow });
     let operation = Operation::of_path(path);
     // Before the models that can be asked about: the paths of both begin alike.
     if operation == Some(Operation::Gemini) && method == Method::POST {
-        return refuse(OwnErrorKind::NotImplemented, GEMINI, None);
+        let Some(call) = GeminiCall::of_path(path) else {
+            return refuse(OwnErrorKind::NotImplemented, GEMINI, None);
+        };
+        let wants_events = query.is_some_and(|query| query.split('&').any(|it| it == "alt=sse"));
+        if call.method == GeminiMethod::StreamGenerateContent && !wants_events {
+            return refuse(OwnErrorKind::InvalidRequest, GEMINI_STREAM, None);
+        }
+        return Ok(());
     }
     if status::is_path(path) {
         let message = "this path takes GET only";

@@ -51,6 +51,7 @@ pub mod part;
 pub mod reply;
 pub mod request;
 pub mod responses;
+mod servers;
 pub mod stream;
 pub mod stream_converter;
 pub mod target;

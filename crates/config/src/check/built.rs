@@ -3,7 +3,7 @@
 //! One table says which; a key leaves it when its behaviour is built.
 
 use super::Check;
-use crate::{codes::config as codes, file::Api, path::KeyPath};
+use crate::{codes::config as codes, path::KeyPath};
 
 /// Top-level keys without a behaviour yet.
 const NOT_BUILT: [&str; 2] = ["history", "telemetry"];
@@ -12,18 +12,6 @@ impl Check<'_> {
     pub(super) fn built(&mut self) {
         for key in NOT_BUILT {
             self.not_built(&KeyPath::from(key));
-        }
-        let providers = KeyPath::from("providers");
-        for (name, provider) in &self.file.providers {
-            let path = providers.key(name);
-            if provider.api == Api::Gemini {
-                let path = path.key("api");
-                let message = "`gemini` is not spoken in this version: no request is converted";
-                self.report(
-                    self.warning(&codes::NOT_BUILT, &path, message)
-                        .help("use its OpenAI-compatible url with `api: openai`"),
-                );
-            }
         }
         let state = KeyPath::from("state");
         if self.is_written(&state) {

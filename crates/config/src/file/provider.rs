@@ -129,7 +129,7 @@ pub enum Api {
     Openai,
     /// Anthropic messages.
     Anthropic,
-    /// Google Gemini. Not built: no request reaches such a provider in this version.
+    /// Google Gemini: `generateContent`, `streamGenerateContent`, `countTokens`, embeddings.
     Gemini,
     /// Answers inside the process, for trying things out.
     Fake,
@@ -169,6 +169,8 @@ pub enum Auth {
     XApiKey,
     /// `api-key: KEY`, as Azure has it.
     ApiKey,
+    /// `x-goog-api-key: KEY`, as Google has it.
+    XGoogApiKey,
     /// Not at all.
     None,
 }

@@ -8,11 +8,16 @@
 //!
 //! Whether a request is *valid* for a vendor is not checked here.
 
+mod gemini;
+
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_wire::head::RequestHead;
+use tidegate_wire::{
+    gemini::{GeminiCall, GeminiMethod},
+    head::RequestHead,
+};
 
 /// Which shape the answer has, by the end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,11 @@ pub(super) enum Dialect {
     Messages,
     CountTokens,
     Embeddings,
+    /// Gemini's answers, as one body or as a stream.
+    Gemini,
+    GeminiCount,
+    GeminiEmbed,
+    GeminiBatch,
     /// Text to audio: the answer is not JSON.
     Speech,
     /// Any other request, JSON or a form.
@@ -32,6 +42,14 @@ pub(super) enum Dialect {
 impl Dialect {
     pub(super) fn of(path: &str) -> Self {
         let path = path.trim_end_matches('/');
+        if let Some(call) = gemini_call(path) {
+            return match call.method {
+                GeminiMethod::GenerateContent | GeminiMethod::StreamGenerateContent => Self::Gemini,
+                GeminiMethod::CountTokens => Self::GeminiCount,
+                GeminiMethod::EmbedContent => Self::GeminiEmbed,
+                GeminiMethod::BatchEmbedContents => Self::GeminiBatch,
+            };
+        }
         match () {
             () if path.ends_with("/chat/completions") => Self::Chat,
             () if path.ends_with("/completions") => Self::Completions,
@@ -48,9 +66,21 @@ impl Dialect {
         matches!(self, Self::Messages | Self::CountTokens)
     }
 
-    const fn can_stream(self) -> bool {
-        matches!(self, Self::Chat | Self::Completions | Self::Responses | Self::Messages)
+    pub(super) const fn is_google(self) -> bool {
+        matches!(self, Self::Gemini | Self::GeminiCount | Self::GeminiEmbed | Self::GeminiBatch)
     }
+
+    const fn can_stream(self) -> bool {
+        matches!(
+            self,
+            Self::Chat | Self::Completions | Self::Responses | Self::Messages | Self::Gemini
+        )
+    }
+}
+
+/// The call that a path of Gemini's API names, below any base path.
+pub(super) fn gemini_call(path: &str) -> Option<GeminiCall<'_>> {
+    GeminiCall::of_path(&path[path.find("/v1beta/models/")?..])
 }
 
 /// The little that a plain fake needs to know.
@@ -96,7 +126,10 @@ const MAX_INPUTS: usize = 2048;
 impl Ask {
     /// Reads a request; none if the body is not a JSON object.
     pub(super) fn read(dialect: Dialect, body: &[u8]) -> Option<Self> {
-        let Ok(Value::Object(root)) = serde_json::from_slice(body) else { return None };
+        let Ok(Value::Object(mut root)) = serde_json::from_slice(body) else { return None };
+        if dialect.is_google() {
+            root = gemini::translated(&root);
+        }
         let last = last_said(dialect, &root);
         let parts = last.get("content").unwrap_or(last);
         let text = text_of(parts);
@@ -115,6 +148,13 @@ impl Ask {
             inputs: root.get("input").and_then(Value::as_array).map_or(1, Vec::len).min(MAX_INPUTS),
             wants_base64: root.get("encoding_format").is_some_and(|it| it == "base64"),
         })
+    }
+
+    /// The same request with the model and the stream that its path names, as Gemini's does.
+    pub(super) fn named_by(self, path: &str) -> Self {
+        let Some(call) = gemini_call(path) else { return self };
+        let is_stream = call.method == GeminiMethod::StreamGenerateContent;
+        Self { model: call.model.to_owned(), is_stream, ..self }
     }
 
     /// Reads a request that is a form; none if it is no form with this boundary.
@@ -145,9 +185,18 @@ impl Ask {
 /// The last message, prompt or input.
 fn last_said(dialect: Dialect, root: &Map<String, Value>) -> &Value {
     let key = match dialect {
-        Dialect::Chat | Dialect::Messages | Dialect::CountTokens => "messages",
+        Dialect::Chat
+        | Dialect::Messages
+        | Dialect::CountTokens
+        | Dialect::Gemini
+        | Dialect::GeminiCount => "messages",
         Dialect::Completions => "prompt",
-        Dialect::Responses | Dialect::Embeddings | Dialect::Speech | Dialect::Other => "input",
+        Dialect::Responses
+        | Dialect::Embeddings
+        | Dialect::GeminiEmbed
+        | Dialect::GeminiBatch
+        | Dialect::Speech
+        | Dialect::Other => "input",
     };
     match root.get(key) {
         Some(Value::Array(list)) => list.last().unwrap_or(&Value::Null),
@@ -238,6 +287,9 @@ mod tests {
             ("/v1/embeddings/", Dialect::Embeddings),
             ("/v1/audio/speech", Dialect::Speech),
             ("/v1/moderations", Dialect::Other),
+            ("/v1beta/models/flash:streamGenerateContent", Dialect::Gemini),
+            ("/base/v1beta/models/flash:countTokens", Dialect::GeminiCount),
+            ("/v1beta/models/e:batchEmbedContents", Dialect::GeminiBatch),
             ("", Dialect::Other),
         ];
         for (path, dialect) in cases {

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, Method, header::CONTENT_TYPE, request::Parts};
 use tidegate_runtime::clock::timer_now;
-use tidegate_wire::form;
+use tidegate_wire::{form, gemini::GeminiMethod};
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::ask::{Ask, Dialect, Glance};
+use super::ask::{Ask, Dialect, Glance, gemini_call};
 use super::dialect;
 use super::model_name;
 use super::render::{Reply, render, whole};
@@ -54,12 +54,12 @@ impl Course {
             return refused(&Step::status(405), dialect, number);
         }
         if self.script.plain {
-            return self.plain(dialect, body);
+            return self.plain(dialect, path, body);
         }
         let content_type = head.headers.get(CONTENT_TYPE).map(|it| it.as_bytes());
         let asked = match content_type.and_then(form::boundary) {
             Some(Ok(boundary)) => Ask::read_form(dialect, body, boundary),
-            _ => Ask::read(dialect, body),
+            _ => Ask::read(dialect, body).map(|ask| ask.named_by(path)),
         };
         let Some(ask) = asked else {
             return refused(&Step::status(400), dialect, number);
@@ -100,7 +100,11 @@ impl Course {
     /// Lists of models; whatever else a probe asks for does not exist.
     fn reply_to_get(&self, number: u64, path: &str, headers: &HeaderMap) -> Reply {
         let is_anthropic = headers.contains_key("anthropic-version");
-        let dialect = if is_anthropic { Dialect::Messages } else { Dialect::Chat };
+        let dialect = match () {
+            () if path.contains("/v1beta/") => Dialect::Gemini,
+            () if is_anthropic => Dialect::Messages,
+            () => Dialect::Chat,
+        };
         let step = self.step_of_key(headers).unwrap_or_else(|| self.phase());
         let is_about_content = !matches!(
             step.act,
@@ -111,8 +115,8 @@ impl Course {
         }
         let path = path.trim_end_matches('/');
         let value = match path.rsplit_once("/models") {
-            Some((_, "")) => dialect::models(&self.script.models, is_anthropic),
-            Some((_, id)) if id.starts_with('/') => dialect::model(&id[1..], is_anthropic),
+            Some((_, "")) => dialect::models(&self.script.models, dialect),
+            Some((_, id)) if id.starts_with('/') => dialect::model(&id[1..], dialect),
             _ => return refused(&Step::status(404), dialect, number),
         };
         let good = Step::ok().with_latency(step.latency);
@@ -120,9 +124,13 @@ impl Course {
     }
 
     /// The same bytes for every request of a dialect and model.
-    fn plain(&self, dialect: Dialect, body: &[u8]) -> Reply {
+    fn plain(&self, dialect: Dialect, path: &str, body: &[u8]) -> Reply {
         let glance: Glance<'_> = serde_json::from_slice(body).unwrap_or_default();
-        let (model, is_stream) = (glance.model.unwrap_or_default(), glance.stream);
+        let (mut model, mut is_stream) = (glance.model.unwrap_or_default(), glance.stream);
+        if let Some(call) = gemini_call(path) {
+            model = call.model.into();
+            is_stream = call.method == GeminiMethod::StreamGenerateContent;
+        }
         // Held for a look and a push; a panic elsewhere leaves a list that is still a list.
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         let known = rendered.iter().find(|known| {

@@ -6,6 +6,7 @@
 
 mod chat;
 mod completions;
+mod gemini;
 mod messages;
 mod other;
 mod responses;
@@ -42,7 +43,11 @@ pub(super) fn events(dialect: Dialect, answer: &Answer) -> Events {
         Dialect::Messages => messages::events(answer),
         Dialect::Responses => responses::events(answer),
         Dialect::Completions => completions::events(answer),
+        Dialect::Gemini => gemini::events(answer),
         Dialect::Chat
+        | Dialect::GeminiCount
+        | Dialect::GeminiEmbed
+        | Dialect::GeminiBatch
         | Dialect::CountTokens
         | Dialect::Embeddings
         | Dialect::Speech
@@ -59,6 +64,10 @@ pub(super) fn whole(ask: &Ask, answer: &Answer) -> Value {
         Dialect::Messages => messages::whole(answer),
         Dialect::CountTokens => messages::count(answer),
         Dialect::Embeddings => other::embeddings(ask, answer),
+        Dialect::Gemini => gemini::whole(answer),
+        Dialect::GeminiCount => gemini::count(answer),
+        Dialect::GeminiEmbed => gemini::embeddings(ask, &other::VECTOR, false),
+        Dialect::GeminiBatch => gemini::embeddings(ask, &other::VECTOR, true),
         Dialect::Speech | Dialect::Other => other::whole(answer),
     }
 }

@@ -3,6 +3,8 @@
 //! The types and codes are those that the vendors' official SDKs and other gateways look at; the
 //! sentences are close to what vendors write, because classification reads them.
 
+mod google;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -53,6 +55,8 @@ pub(super) fn value(text: ErrorText, ask: &Ask, status: u16) -> Value {
         let (kind, message) = anthropic_words(text, &ask.model, status);
         json!({"type": "error", "error": {"type": kind, "message": message},
             "request_id": "req_fake"})
+    } else if ask.dialect.is_google() {
+        google::value(text, &ask.model, status)
     } else {
         let (kind, code, message) = openai_words(text, &ask.model, status);
         json!({"error": {"message": message, "type": kind, "param": null, "code": code}})

@@ -48,6 +48,26 @@ const SAID: &str = "ebb as m1 heard: good morning";
 const ARGUMENTS: &str = r#"{"city":"high tide"}"#;
 
 #[test]
+fn a_gemini_stream_has_text_reason_and_usage_in_its_last_chunk() {
+    let text = "please use the tool";
+    let contents = json!([{"role": "user", "parts": [{"text": "good morning"}]}]);
+    let path = "/v1beta/models/m1:streamGenerateContent?alt=sse";
+    let answer = answered(path, &json!({ "contents": contents }));
+    assert_eq!(joined(&answer, "/candidates/0/content/parts/0/text"), SAID);
+    assert_eq!(joined(&answer, "/candidates/0/finishReason"), "STOP");
+    let last: Value = serde_json::from_str(answer.events().last().expect("events")).expect("JSON");
+    assert_eq!(last["usageMetadata"]["candidatesTokenCount"], 6);
+    let schema = json!({"type": "OBJECT", "properties": {"city": {"type": "STRING"}}});
+    let tools = json!([{"functionDeclarations": [{"name": "weather", "parameters": schema}]}]);
+    let contents = json!([{"role": "user", "parts": [{ "text": text }]}]);
+    let body = json!({"contents": contents, "tools": tools});
+    let whole = answered("/v1beta/models/m1:generateContent", &body);
+    let value: Value = serde_json::from_str(&whole.body).expect("JSON");
+    let call = &value["candidates"][0]["content"]["parts"][0]["functionCall"];
+    assert_eq!((&call["name"], &call["args"]), (&json!("weather"), &json!({"city": "high tide"})));
+}
+
+#[test]
 fn a_chat_stream_has_role_content_reason_and_done() {
     let answer = stream("/v1/chat/completions", "good morning");
     assert_eq!(joined(&answer, "/choices/0/delta/content"), SAID);

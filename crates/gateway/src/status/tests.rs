@@ -180,13 +180,13 @@ mcp:
 fn both_sdks_get_their_own_shape() {
     let live = bed();
     let all = caller(&live, "canary-caller-all");
-    let openai = models(&live, &all, Shape::of(&HeaderMap::new()));
+    let openai = models(&live, &all, Shape::of("/v1/models", &HeaderMap::new()));
     assert_eq!(openai["object"], "list");
     let first = json!({"id": "fast", "object": "model", "created": 0, "owned_by": "tidegate"});
     assert_eq!(openai["data"][0], first);
     let mut headers = HeaderMap::new();
     headers.insert("anthropic-version", "2023-06-01".parse().expect("a header value"));
-    let anthropic = models(&live, &all, Shape::of(&headers));
+    let anthropic = models(&live, &all, Shape::of("/v1/models", &headers));
     assert_eq!((&anthropic["has_more"], &anthropic["first_id"]), (&json!(false), &json!("fast")));
     assert_eq!(anthropic["data"][0]["type"], "model");
     assert_eq!(anthropic["data"][0]["created_at"], "1970-01-01T00:00:00Z");

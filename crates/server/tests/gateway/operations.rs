@@ -85,24 +85,19 @@ fn of_two_providers_only_the_one_that_says_so_is_asked() {
 }
 
 #[test]
-fn a_gemini_request_gets_an_error_that_its_sdk_understands() {
+fn a_gemini_request_without_a_target_that_speaks_it_gets_an_error_that_its_sdk_understands() {
     let fake = good();
     let (provider, top) = ("serves: [chat, other]", "default_route: r");
     let gate = Setup { provider, top, ..Setup::of(&[&fake]) }.start();
     let body = "{\"contents\":[{\"parts\":[{\"text\":\"good morning\"}]}]}";
-    for path in [
-        "/v1beta/models/gemini-pro:generateContent",
-        "/v1beta/models/r:streamGenerateContent?alt=sse",
-        "/v1beta/models/r:countTokens",
-        "/v1/models/gemini-pro:generateContent",
-        "/v1beta/cachedContents",
-    ] {
+    for path in ["/v1beta/models/r:countTokens", "/v1beta/models/r:embedContent"] {
         let answer = gate.post(path, body);
-        assert_eq!(answer.status, 501, "{path}: {}", answer.text());
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text());
         let error = &answer.json()["error"];
-        assert_eq!((&error["code"], &error["status"]), (&501.into(), &"UNIMPLEMENTED".into()));
-        assert!(message(&answer).contains("/v1/chat/completions"), "{}", answer.text());
+        assert_eq!((&error["code"], &error["status"]), (&400.into(), &"INVALID_ARGUMENT".into()));
     }
+    let other = gate.post("/v1beta/cachedContents", body);
+    assert_eq!((other.status, &other.json()["error"]["status"]), (501, &"UNIMPLEMENTED".into()));
     let broken = gate.post("/v1beta/models/%2e%2e:generateContent", body);
     assert_eq!((broken.status, &broken.json()["error"]["status"]), (404, &"NOT_FOUND".into()));
     assert_eq!(gate.get("/v1/models/a/m").status, 200, "a name with a colon is still a name");

@@ -28,7 +28,6 @@ fn a_request_of_another_kind_goes_to_the_target_that_serves_it() {
     let (a, b) = (good(), good());
     let gate = gate("serves: [chat]", &[a.url(), b.url()]);
     for (path, body) in [
-        ("/v1/responses", RESPONSE.to_owned()),
         ("/v1/embeddings", EMBEDDING.to_owned()),
         ("/v1/completions", r#"{"model":"r","prompt":"hello"}"#.to_owned()),
         ("/v1/moderations", RESPONSE.to_owned()),
@@ -41,6 +40,10 @@ fn a_request_of_another_kind_goes_to_the_target_that_serves_it() {
     let answer = gate.post("/v1/chat/completions", &chat("r", false));
     assert_eq!(answer.header("x-tidegate-resolved"), Some("a/m"));
     assert_eq!(hits(&a), 1, "only what it serves");
+    let answer = gate.post("/v1/responses", RESPONSE);
+    assert_eq!(answer.header("x-tidegate-resolved"), Some("a/m"));
+    let converted = answer.header("x-tidegate-converted");
+    assert_eq!(converted, Some("openai-responses>openai-chat"), "as the chat that it serves");
     assert_eq!(gate.health("a/m")["healthy"], true, "not serving something is no ill health");
 }
 
@@ -49,7 +52,7 @@ fn where_no_target_serves_an_endpoint_the_client_is_told_why() {
     let a = good();
     let gate = gate("serves: [chat, embeddings]", &[a.url()]);
     for body in [RESPONSE.to_owned(), RESPONSE.replace("\"r\"", "\"a/any-model\"")] {
-        let answer = gate.post("/v1/responses", &body);
+        let answer = gate.post("/v1/completions", &body);
         assert_eq!(answer.status, 400, "{}", answer.text());
         let error = &answer.json()["error"];
         assert_eq!(error["code"], "missing_ability", "{error}");
@@ -79,6 +82,6 @@ fn an_explanation_for_an_endpoint_says_what_a_target_does_not_serve() {
         let answer = client.post("/api/explain", &body);
         answer.json()["explanation"]["candidates"][0]["verdict"].clone()
     };
-    assert_eq!(explain("/v1/responses"), serde_json::json!({"skipped": [{"lacks": "kind"}]}));
+    assert_eq!(explain("/v1/completions"), serde_json::json!({"skipped": [{"lacks": "kind"}]}));
     assert_eq!(explain("/v1/chat/completions")["chosen"]["is_last_resort"], false);
 }

@@ -200,7 +200,9 @@ impl ErrorType {
     /// The type that a word of any dialect means.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        let names = |row: &&Row| word == row.1 || word == row.2 || word == row.3;
+        // Google says the same of a rate and of a spent quota; most often it is the rate.
+        let is_googles = |row: &Row| word == row.3 && row.0 != Self::Billing;
+        let names = |row: &&Row| word == row.1 || word == row.2 || is_googles(row);
         TABLE.iter().find(names).map(|row| row.0)
     }
 

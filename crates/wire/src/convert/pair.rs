@@ -16,6 +16,7 @@ use super::stream_converter::StreamConverter;
 use super::target::TargetProfile;
 use super::{chat, gemini, messages, responses};
 use crate::dialect::Dialect;
+use crate::gemini::{GeminiMethod, path_of};
 
 /// A client's dialect and a target's, both known to the converters and not the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,9 +134,10 @@ impl DialectPair {
             Dialect::AnthropicMessages => "/v1/messages",
             Dialect::OpenAiResponses => "/v1/responses",
             Dialect::Gemini if is_stream => {
-                return (format!("/v1beta/models/{model}:streamGenerateContent"), Some("alt=sse"));
+                let path = path_of(model, GeminiMethod::StreamGenerateContent);
+                return (path, Some("alt=sse"));
             }
-            Dialect::Gemini => return (format!("/v1beta/models/{model}:generateContent"), None),
+            Dialect::Gemini => return (path_of(model, GeminiMethod::GenerateContent), None),
             _ => "/v1/chat/completions",
         };
         (path.to_owned(), None)

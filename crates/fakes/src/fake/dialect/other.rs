@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Ask, CREATED};
+use super::{Answer, Ask, CREATED, Dialect};
 
 /// Small numbers that are exact in every float, so that both encodings say the same.
-const VECTOR: [f32; 4] = [0.5, -0.25, 0.125, 1.0];
+pub(super) const VECTOR: [f32; 4] = [0.5, -0.25, 0.125, 1.0];
 
 pub(super) fn embeddings(ask: &Ask, answer: &Answer) -> Value {
     let vector = if ask.wants_base64 {
@@ -31,19 +31,24 @@ pub(super) fn whole(answer: &Answer) -> Value {
 }
 
 /// The list of models, in the shape of the vendor whose client asks.
-pub(in super::super) fn models(names: &[String], is_anthropic: bool) -> Value {
-    let rows: Vec<Value> = names.iter().map(|name| model(name, is_anthropic)).collect();
-    if is_anthropic {
+pub(in super::super) fn models(names: &[String], dialect: Dialect) -> Value {
+    let rows: Vec<Value> = names.iter().map(|name| model(name, dialect)).collect();
+    if dialect.is_anthropic() {
         json!({"data": rows, "has_more": false, "first_id": names.first(),
             "last_id": names.last()})
+    } else if dialect.is_google() {
+        json!({ "models": rows })
     } else {
         json!({"object": "list", "data": rows})
     }
 }
 
 /// One model.
-pub(in super::super) fn model(name: &str, is_anthropic: bool) -> Value {
-    if is_anthropic {
+pub(in super::super) fn model(name: &str, dialect: Dialect) -> Value {
+    if dialect.is_google() {
+        json!({"name": format!("models/{name}"), "displayName": name, "version": "1",
+            "supportedGenerationMethods": ["generateContent", "countTokens"]})
+    } else if dialect.is_anthropic() {
         json!({"type": "model", "id": name, "display_name": name,
             "created_at": "2025-10-09T08:53:20Z", "lifecycle": "active"})
     } else {

@@ -15,6 +15,7 @@ use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult};
 use crate::convert::request::{
     Effort, GenerationRequest, Message, OutputFormat, Role, ToolChoice, ToolDefinition, ToolInput,
 };
+use crate::convert::servers;
 use crate::convert::target::TargetProfile;
 
 type Written<T> = Result<T, RequestFault>;
@@ -74,6 +75,7 @@ pub fn write_request(
             notes.dropped(key, "Chat Completions has no such field");
         }
     }
+    servers::adapt(&mut body, target, notes);
     Ok(Value::Object(body).to_string().into_bytes())
 }
 
