@@ -23,14 +23,10 @@ use std::rc::Rc;
 use serde_json::value::RawValue;
 use tidegate_config::file::ToolList;
 use tidegate_mcp::{message::Params, raw::quoted};
+use tidegate_search::{CALL, FIND};
 
 pub(crate) use self::{describe::page, index::Indexes};
 use super::client::Client;
-
-/// The tool that finds tools.
-const FIND: &str = "find_tool";
-/// The tool that calls tools.
-const CALL: &str = "call_tool";
 
 /// What a `tools/call` comes to.
 pub(crate) enum Taken {

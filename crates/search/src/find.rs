@@ -8,6 +8,8 @@
 //!
 //! What the parts are worth is in `parts`, whether the best is good enough in `judge`.
 
+use std::sync::Arc;
+
 use crate::{
     action::Action,
     document::cut,
@@ -26,6 +28,9 @@ const NAMED: f32 = 0.3;
 const SERVERS_MAX: usize = 8;
 /// What is left at least of a request without a server's name.
 const REST_MIN: f32 = 0.3;
+
+/// How far below the best sum a tool is still worth showing.
+const RELEVANT: f32 = 6.0;
 
 /// How many of the first are looked at for one that fits the action better.
 const RIVALS: usize = 8;
@@ -57,9 +62,60 @@ pub struct Answer {
 }
 
 impl Index {
-    /// Searches what is visible, for at most `limit` tools.
+    /// Searches what is visible, for at most `limit` tools. Where the query names a server, that
+    /// is looked at first, and the others only if it has no match that is about as good.
     #[must_use]
     pub fn search(
+        &self,
+        query: &Query<'_>,
+        visible: &dyn Fn(usize) -> bool,
+        limit: usize,
+    ) -> Answer {
+        let wanted = self.servers.called(query.server);
+        if !wanted.is_empty() {
+            let is_within = |doc: usize| visible(doc) && wanted.contains(&self.servers.of(doc));
+            let alone = Query { server: "", ..*query };
+            let found = self.search_among(&alone, &is_within, limit);
+            let others = self.search_among(&alone, visible, 1);
+            let best = |answer: &Answer| answer.hits.first().map(|hit| hit.parts.sum());
+            let is_enough = best(&found) >= best(&others).map(|sum| sum - RELEVANT);
+            if found.has_good_match && is_enough {
+                return found;
+            }
+        }
+        self.search_among(query, visible, limit)
+    }
+
+    /// Names of visible servers that might have what is looked for, the likeliest first.
+    #[must_use]
+    pub fn likely_servers(
+        &self,
+        query: &Query<'_>,
+        visible: &dyn Fn(usize) -> bool,
+        count: usize,
+    ) -> Vec<Arc<str>> {
+        let fit = self.servers.fit(&Step::new(self, &text(query)));
+        let value = |server: usize| {
+            let parts = Parts {
+                server: fit.said[server],
+                server_name: fit.covered[server],
+                server_meaning: fit.meaning[server],
+                server_tools: fit.tools[server],
+                ..Parts::default()
+            };
+            parts.sum()
+        };
+        let is_seen = |server: &usize| {
+            self.servers.documents(*server).iter().any(|doc| visible(*doc as usize))
+        };
+        let mut order: Vec<usize> = (0..fit.said.len()).filter(is_seen).collect();
+        order.sort_by(|one, other| value(*other).total_cmp(&value(*one)).then(one.cmp(other)));
+        let first = |server: usize| self.servers.documents(server).first().copied();
+        let names = order.into_iter().take(count).filter_map(first);
+        names.map(|doc| Arc::clone(&self.documents[doc as usize].server)).collect()
+    }
+
+    fn search_among(
         &self,
         query: &Query<'_>,
         visible: &dyn Fn(usize) -> bool,
@@ -84,7 +140,9 @@ impl Index {
         order.truncate(limit);
         let threshold = threshold(self.documents.len(), self.unknown(&step));
         let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
-        let hits: Vec<Hit> = order.into_iter().map(hit).collect();
+        let mut hits: Vec<Hit> = order.into_iter().map(hit).collect();
+        let first = hits.first().map_or(f32::MIN, |hit| sums[hit.doc]);
+        hits.retain(|hit| sums[hit.doc] >= first - RELEVANT);
         match hits.first() {
             Some(best) if best.score >= FAINT && !step.words.is_empty() => {
                 Answer { has_good_match: best.score >= GOOD, hits }
@@ -223,7 +281,7 @@ impl Index {
 
 /// What is looked for, as one text within its bounds.
 pub(crate) fn text(query: &Query<'_>) -> String {
-    [cut(query.description, QUERY_MAX), cut(query.keywords, QUERY_MAX)].join("\n")
+    [query.server, query.description, query.keywords].map(|it| cut(it, QUERY_MAX)).join("\n")
 }
 
 /// Puts external likenesses in place of the model's, brought to the same mean and spread: models

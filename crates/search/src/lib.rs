@@ -10,6 +10,7 @@
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
 //! - `literal`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what speaks for
 //!   each tool, and whether that is enough; `vectors`: the word of another model.
+//! - `offer`, `request`, `reply`: `find_tool` as clients see it, what they ask and what they get.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
 //!
 //! The weights are fitted by the example `fit`; the table of near words is made by `near`.
@@ -28,9 +29,12 @@ mod lexicon;
 mod literal;
 mod matrix;
 mod model;
+mod offer;
 mod parts;
 mod postings;
 mod query;
+mod reply;
+mod request;
 mod servers;
 mod soft;
 mod spelling;
@@ -47,8 +51,11 @@ pub use crate::{
     find::{Answer, Hit},
     index::Index,
     judge::{FAINT, GOOD},
+    offer::{CALL, FIND, OfferedServer, call_tool, find_tool},
     parts::{NAMES, PARTS, Parts},
     query::{QUERY_MAX, Query},
+    reply::{Reply, signature},
+    request::{LIMIT_MAX, Request},
     soft::near_table,
     tokens::estimated_tokens,
     vectors::{External, Vectors},

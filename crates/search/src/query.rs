@@ -42,6 +42,8 @@ pub struct Query<'a> {
     pub description: &'a str,
     /// Words that the tool should have; may be empty.
     pub keywords: &'a str,
+    /// The server to look at first; may be empty.
+    pub server: &'a str,
     /// Vectors of another model, of the request and of the documents.
     pub external: Option<External<'a>>,
 }

@@ -18,7 +18,7 @@ use crate::{
     query::Step,
     spelling::Spelling,
     stem::{singular, stem},
-    words::{Form, words},
+    words::{Form, Word, words},
 };
 
 /// Bytes of what a server says about itself that give its direction.
@@ -40,6 +40,8 @@ pub(crate) struct Servers {
     /// Finds words of names in spite of two slips.
     spelling: Spelling<Box<str>>,
     count: usize,
+    /// Names without case and marks, by server.
+    plain: Vec<String>,
     /// By server.
     documents: Vec<Vec<u32>>,
     directions: Matrix,
@@ -69,6 +71,7 @@ impl Servers {
         let mut of = Vec::with_capacity(documents.len());
         let mut named: Vec<(u32, Named)> = Vec::new();
         let mut directions = Matrix::new(DIMENSIONS);
+        let mut plain_names = Vec::new();
         let mut by_server: Vec<Vec<u32>> = Vec::new();
         for document in documents {
             let next = index(ids.len());
@@ -76,6 +79,7 @@ impl Servers {
             of.push(id);
             if id == next {
                 by_server.push(Vec::new());
+                plain_names.push(plain(&document.server));
                 named.extend(name(&document.server).into_iter().map(|word| (id, word)));
                 directions.push(&direction(document));
             }
@@ -94,7 +98,17 @@ impl Servers {
         names.each(|server, value| *value /= whole[server as usize].max(f32::EPSILON));
         let distinct = distinct(&named, &names, tools, &of, &by_server);
         let spelling = Spelling::new(surfaces(ids.keys()), 2);
-        Self { of, names, spelling, distinct, count, directions, means, documents: by_server }
+        Self {
+            of,
+            names,
+            spelling,
+            distinct,
+            count,
+            plain: plain_names,
+            directions,
+            means,
+            documents: by_server,
+        }
     }
 
     /// The server of a document.
@@ -105,6 +119,23 @@ impl Servers {
     /// The documents of a server.
     pub(crate) fn documents(&self, server: usize) -> &[u32] {
         &self.documents[server]
+    }
+
+    /// The servers of a name: those that are called so, without regard to case and marks, else
+    /// those whose name has all words of it.
+    pub(crate) fn called(&self, name: &str) -> Vec<usize> {
+        let plain = plain(name);
+        let exact = self.plain.iter().enumerate().filter(|(_, known)| **known == plain);
+        let exact: Vec<usize> = exact.map(|(server, _)| server).collect();
+        if !exact.is_empty() || plain.is_empty() {
+            return if plain.is_empty() { Vec::new() } else { exact };
+        }
+        let words = words(name);
+        let words: Vec<&Word> = words.iter().filter(|word| word.form != Form::Part).collect();
+        let has_all = |server: &usize| {
+            words.iter().all(|word| self.is_in_name(*server, term(&singular(&word.text))))
+        };
+        (0..self.count).filter(has_all).collect()
     }
 
     /// Whether a server's name has this word.
@@ -150,6 +181,11 @@ impl Servers {
     pub(crate) fn bytes(&self) -> usize {
         self.of.len() * 4 + self.names.bytes() + self.directions.bytes() + self.spelling.bytes()
     }
+}
+
+/// A name without case and marks.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The words of servers' names that are long enough to be told from others.

@@ -15,8 +15,8 @@ use tidegate_mcp::{
     raw::{Fields, quoted},
     schema,
 };
+use tidegate_search::{CALL, FIND, signature};
 
-use super::{CALL, FIND, find::compact};
 use crate::client::Client;
 
 /// What models call the name of the tool.
@@ -122,7 +122,7 @@ fn check(offered: &Offered, parameters: &Value) -> Result<(), String> {
     Err(format!(
         "The arguments of `{name}` do not fit, so it was not called:\n{}\nIt takes: {}",
         told.join("\n"),
-        compact(&takes)
+        signature(&takes)
     ))
 }
 

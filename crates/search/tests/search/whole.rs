@@ -17,7 +17,7 @@ fn first(index: &Index, text: &str) -> String {
 #[test]
 fn a_tool_that_is_not_visible_is_never_found_and_the_next_best_is() {
     let index = index();
-    let query = Query { description: "stop the docker container", ..Query::default() };
+    let query = Query { description: "the state of a container", ..Query::default() };
     let all = index.search(&query, &|_| true, 3);
     let best = all.hits[0].doc;
     let rest = index.search(&query, &|doc| doc != best, 3);
@@ -42,7 +42,8 @@ fn equal_tools_stand_in_the_order_of_their_names() {
 #[test]
 fn keywords_count_like_words_of_the_request() {
     let index = index();
-    let query = Query { description: "make a new one", keywords: "github issue", external: None };
+    let query =
+        Query { description: "make a new one", keywords: "github issue", ..Query::default() };
     let best = index.search(&query, &|_| true, 1).hits[0].doc;
     assert_eq!(&*index.documents()[best].id, "GitHub/create_issue");
 }
@@ -54,7 +55,7 @@ fn an_external_vector_takes_the_place_of_the_embedded_model() {
     let ask = |documents: &[Option<&[f32]>], request: Option<&[f32]>| {
         let vectors = Vectors::new(2, documents.iter().map(|it| it.map(<[f32]>::to_vec)));
         let external = request.map(|request| External { documents: &vectors, request });
-        let query = Query { description: "convert a picture", keywords: "", external };
+        let query = Query { description: "convert a picture", external, ..Query::default() };
         index.search(&query, &|_| true, 2).hits[0].doc
     };
     let both = [Some(&[1.0, 0.0][..]), Some(&[0.0, 1.0])];
@@ -145,4 +146,44 @@ fn a_value_finds_the_tool_that_takes_its_kind() {
     let hits = index.search(&query, &|_| true, 2).hits;
     let kinds = |doc: usize| hits.iter().find(|hit| hit.doc == doc).map(|hit| hit.parts.kinds);
     assert!(kinds(1) > kinds(0), "{hits:?}");
+}
+
+#[test]
+fn a_named_server_is_looked_at_first_and_others_only_if_it_has_no_good_match() {
+    let tool = |server: &str, name: &str, text: &str| Document::plain(server, name, text, []);
+    let index = Index::build(vec![
+        tool("Git Hub", "create_issue", "Create an issue in a repository"),
+        tool("tracker", "create_issue", "Create an issue in a project"),
+        tool("tracker", "delete_issue", "Delete an issue from a project"),
+        tool("mailer", "send_mail", "Send an email to a person"),
+    ]);
+    let found = |description: &str, server: &str| {
+        let query = Query { description, server, ..Query::default() };
+        let found = index.search(&query, &|_| true, 8);
+        found.hits.iter().map(|hit| index.documents()[hit.doc].id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("create an issue", "github"), ["Git Hub/create_issue"]);
+    assert_eq!(found("create an issue", "Tracker")[0], "tracker/create_issue");
+    assert_eq!(found("send an email", "tracker")[0], "mailer/send_mail");
+    assert_eq!(found("send an email", "no such server")[0], "mailer/send_mail");
+}
+
+#[test]
+fn the_list_ends_where_relevance_ends() {
+    let index = Index::build(eval::tools(TOOLS).expect("tools.jsonl is sound"));
+    let query = Query { description: "Stripe: refund a charge", ..Query::default() };
+    let found = index.search(&query, &|_| true, 50);
+    assert!(found.has_good_match && found.hits.len() < 10, "{} tools", found.hits.len());
+    assert_eq!(&*index.documents()[found.hits[0].doc].name, "refund_payment");
+}
+
+#[test]
+fn servers_that_might_fit_are_those_about_the_same_thing() {
+    let index = Index::build(eval::tools(TOOLS).expect("tools.jsonl is sound"));
+    let query = Query { description: "the weather in Rome", ..Query::default() };
+    let all = index.likely_servers(&query, &|_| true, 3);
+    assert_eq!(all.len(), 3);
+    assert!(all.iter().any(|it| **it == *"OpenWeather"), "{all:?}");
+    let is_seen = |doc: usize| &*index.documents()[doc].server == "Slack";
+    assert_eq!(index.likely_servers(&query, &is_seen, 3), ["Slack".into()]);
 }

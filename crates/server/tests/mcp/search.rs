@@ -89,6 +89,25 @@ fn nothing_is_found_for_what_no_tool_does() {
 }
 
 #[test]
+fn a_named_server_is_looked_at_first_and_a_poor_answer_names_servers() {
+    let (tracker, mailer) = (tracker(), mailer());
+    let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
+    let client = gate.open();
+    let listed = client.list("tools/list", "tools");
+    let about = listed[0]["description"].as_str().expect("a description");
+    assert!(about.contains("the action, the kind of thing and the product"), "{about}");
+    assert!(listed[0]["inputSchema"]["properties"].get("server").is_some(), "{listed:?}");
+    let wish = json!({"tool_description": "create an issue", "server": "Tracker"});
+    let found = client.call("find_tool", wish);
+    assert_eq!(names(&found).first(), Some(&"tracker_create_issue"), "{found}");
+    assert!(names(&found).iter().all(|name| name.starts_with("tracker_")), "{found}");
+    let wish = json!({"tool_description": "water the tomatoes at noon"});
+    let poor = client.call("find_tool", wish);
+    let hint = poor["structuredContent"]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("Servers that might fit: "), "{hint}");
+}
+
+#[test]
 fn wrong_arguments_are_told_with_what_the_tool_takes_and_never_reach_it() {
     let (tracker, mailer) = (tracker(), mailer());
     let gate = gate(&[("tracker", &tracker), ("mailer", &mailer)]);
