@@ -219,6 +219,12 @@ impl Backend {
         &self.id
     }
 
+    /// How many keys it has.
+    #[must_use]
+    pub fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Reads everything that can stand against it, without a lock.
     pub(crate) fn read(&self, now: Now) -> Reading {
         let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);

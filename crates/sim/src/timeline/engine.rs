@@ -35,7 +35,13 @@ use tidegate_core::{
     transition::Notes,
 };
 
-use super::{course::More, painter::View, plot::Plot, tally::Tally, trace::Tracer};
+use super::{
+    course::More,
+    painter::View,
+    plot::Plot,
+    tally::Tally,
+    trace::{KeyPin, Tracer},
+};
 use crate::{
     audit::{Auditor, Ticket, Violation},
     rng::Rng,
@@ -149,6 +155,8 @@ struct Engine<'a> {
     sessions: Vec<String>,
     /// The target of each session's pin, as far as it was seen.
     pinned: Vec<u16>,
+    /// The key that each session was last seen pinned to, where targets have several.
+    key_pins: Vec<Option<KeyPin>>,
     /// The backend of each candidate.
     candidates: Vec<usize>,
     /// The phase each backend is in.
@@ -207,6 +215,7 @@ impl<'a> Engine<'a> {
             free: Vec::new(),
             sessions: (0..plot.traffic.sessions).map(|it| format!("s{it}")).collect(),
             pinned: vec![NONE; plot.traffic.sessions as usize],
+            key_pins: vec![None; plot.traffic.sessions as usize],
             candidates: world.cast().into_iter().map(|(backend, _)| backend).collect(),
             phases: vec![0; backends],
             busy: vec![0; backends],

@@ -36,12 +36,26 @@ pub(super) struct RequestTrace {
     attempts: Vec<AttemptTrace>,
     end: End,
     status: u16,
+    /// The key that the session is pinned to afterwards, where targets have several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin: Option<KeyPin>,
+}
+
+/// A session's pin, down to the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct KeyPin {
+    pub(super) backend: Arc<str>,
+    /// The key's number in the target's pool, from 1.
+    pub(super) key: usize,
 }
 
 /// One of its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct AttemptTrace {
     backend: Arc<str>,
+    /// The key's number in the target's pool, from 1, where it has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<u16>,
     at: Now,
     ms: u64,
     outcome: &'static str,
@@ -73,9 +87,18 @@ impl Tracer {
         }
     }
 
-    pub(super) fn request(&mut self, now: Now, session: &str, plan: &Plan, finish: &Finish) {
+    pub(super) fn request(
+        &mut self,
+        now: Now,
+        session: &str,
+        plan: &Plan,
+        finish: &Finish,
+        pin: Option<KeyPin>,
+    ) {
+        let backend = |candidate: u16| plan.route().backend(candidate);
         let attempt = |it: &tidegate_core::attempt::Attempt| AttemptTrace {
-            backend: Arc::clone(plan.route().backend(it.candidate).id()),
+            backend: Arc::clone(backend(it.candidate).id()),
+            key: (backend(it.candidate).key_count() > 1).then(|| it.key.saturating_add(1)),
             at: it.at,
             ms: it.ended_at.unwrap_or(now).since(it.at).0,
             outcome: it.outcome.map_or("", |outcome| outcome.kind.word()),
@@ -90,6 +113,7 @@ impl Tracer {
             attempts: plan.attempts().iter().map(attempt).collect(),
             end: finish.end,
             status: finish.status,
+            pin,
         }));
     }
 }
@@ -110,7 +134,9 @@ impl RequestTrace {
         let attempts: Vec<String> = self.attempts.iter().map(AttemptTrace::words).collect();
         let attempts = attempts.join(&format!(" {arrow} "));
         let session = if self.session.is_empty() { "-" } else { &self.session };
-        format!("{:>10}  {session:<6} {attempts} {arrow} client={}", moment(self.at), self.status)
+        let pin = self.pin.as_ref().map(|it| format!("  pin={}#{}", it.backend, it.key));
+        let (at, status, pin) = (moment(self.at), self.status, pin.unwrap_or_default());
+        format!("{at:>10}  {session:<6} {attempts} {arrow} client={status}{pin}")
     }
 }
 
@@ -123,7 +149,8 @@ impl AttemptTrace {
         };
         let status = self.status.map(|status| format!(" {status}")).unwrap_or_default();
         let took = written(Millis(self.ms));
-        format!("{}{kind} {}{status} {took}", self.backend, self.outcome)
+        let key = self.key.map(|key| format!("#{key}")).unwrap_or_default();
+        format!("{}{key}{kind} {}{status} {took}", self.backend, self.outcome)
     }
 }
 

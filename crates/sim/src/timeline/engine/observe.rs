@@ -1,5 +1,7 @@
 //! What the engine writes down: counts, lanes, turns and trace.
 
+use std::sync::Arc;
+
 use tidegate_core::{
     attempt::{End, Finish},
     breaker::{BreakerChange, OpenCause},
@@ -11,6 +13,7 @@ use tidegate_core::{
 };
 
 use super::{Engine, NONE};
+use crate::timeline::trace::KeyPin;
 
 impl Engine<'_> {
     pub(super) fn note_attempt(&mut self, now: Now, slot: u32) {
@@ -62,14 +65,30 @@ impl Engine<'_> {
         {
             self.note_pin(self.calls[slot as usize].session, candidate);
         }
+        if !self.tracer.wants(now) {
+            return;
+        }
+        let pin = self.key_pin(now, slot);
         let call = &self.calls[slot as usize];
+        // The first pin of a session moves nothing.
+        let seen = self.key_pins.get_mut(call.session as usize);
+        let before = seen.and_then(|seen| std::mem::replace(seen, pin.clone()));
+        let has_moved = before.is_some() && before != pin;
         if let Some(plan) = &call.plan
-            && self.tracer.wants(now)
-            && (plan.attempts().len() != 1 || finish.end != End::Answered)
+            && (plan.attempts().len() != 1 || finish.end != End::Answered || has_moved)
         {
             let session = self.sessions.get(call.session as usize).map_or("", String::as_str);
-            self.tracer.request(now, session, plan, finish);
+            self.tracer.request(now, session, plan, finish, pin);
         }
+    }
+
+    /// The key that a session is pinned to, where targets have several.
+    fn key_pin(&self, now: Now, slot: u32) -> Option<KeyPin> {
+        let session = self.sessions.get(self.calls[slot as usize].session as usize)?;
+        let id = self.core.pinned(&self.route, now, "", session)?;
+        let backend = self.core.backends().iter().find(|it| it.id() == id)?;
+        let key = self.core.pinned_key(&self.route, now, "", session)?;
+        (backend.key_count() > 1).then(|| KeyPin { backend: Arc::clone(id), key: key + 1 })
     }
 
     /// Takes the transitions of the latest call.
