@@ -81,7 +81,7 @@ pub struct Picture {
 
 /// The characters of a picture.
 #[derive(Clone, Copy, Debug)]
-pub struct Glyphs {
+pub struct LaneGlyphs {
     closed: char,
     trouble: char,
     open: char,
@@ -100,7 +100,7 @@ pub struct Glyphs {
     pub cut: char,
 }
 
-impl Glyphs {
+impl LaneGlyphs {
     /// For terminals that show Unicode.
     pub const UNICODE: Self = Self {
         closed: '█',
@@ -189,7 +189,7 @@ impl Layout {
 impl Picture {
     /// The picture as lines, none wider than `width` columns (if that is at least 24).
     #[must_use]
-    pub(crate) fn draw(&self, width: usize, glyphs: &Glyphs, paint: Paint) -> Vec<String> {
+    pub(crate) fn draw(&self, width: usize, glyphs: &LaneGlyphs, paint: Paint) -> Vec<String> {
         let layout = self.layout(width);
         let mut lines = vec![axis::draw(self.from, self.to, layout.indent(), layout.columns)];
         for lane in &self.lanes {
@@ -205,7 +205,7 @@ impl Picture {
 
     /// A line that explains the characters that occur.
     #[must_use]
-    pub fn legend(&self, glyphs: &Glyphs) -> String {
+    pub fn legend(&self, glyphs: &LaneGlyphs) -> String {
         let has = |test: fn(&Cell) -> bool| self.lanes.iter().any(|it| it.cells.iter().any(test));
         let shares: String = [0, 3, 7].map(|eighth| glyphs.shares[eighth]).iter().collect();
         let entries = [
@@ -239,7 +239,7 @@ pub(crate) const fn tone_of(state: State) -> Tone {
 }
 
 /// A text of at most `width` characters: the end of a name tells more than its beginning.
-fn fit(text: &str, width: usize, glyphs: &Glyphs) -> String {
+fn fit(text: &str, width: usize, glyphs: &LaneGlyphs) -> String {
     let count = text.chars().count();
     if count <= width {
         return text.to_owned();

@@ -36,11 +36,11 @@ use tidegate_config::{
 use tidegate_core::settings::Tactic;
 
 use self::{
-    file::{ExpectFile, SequenceFile, StepFile},
+    file::{SequenceExpectFile, SequenceFile, SequenceStepFile},
     glyphs::Glyphs,
-    tactic::Layout,
+    tactic::TierLayout,
     trace::{Trace, Verdict},
-    world::Script,
+    world::CallScript,
 };
 use crate::scenario::{Failure, Format, Origin, RenderOptions, checked};
 
@@ -50,16 +50,16 @@ pub struct Sequence {
     origin: Origin,
     name: String,
     about: String,
-    layout: Layout,
+    layout: TierLayout,
     tactic: Tactic,
     affinity_secs: u64,
     services: Vec<Service>,
     /// What each service does, in the order of the services.
-    scripts: Vec<Script>,
+    scripts: Vec<CallScript>,
     seed_pin: Option<SeedPin>,
     policy: PolicyFile,
-    program: Vec<StepFile>,
-    expect: ExpectFile,
+    program: Vec<SequenceStepFile>,
+    expect: SequenceExpectFile,
 }
 
 /// One service.

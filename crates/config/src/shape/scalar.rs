@@ -118,7 +118,8 @@ fn number(schema: Schema<'_>, text: &str, plain: bool) -> Result<Value, Problem>
         label: format!("expected {noun}"),
         help,
     };
-    let parsed = integer(text).map(Parsed::Whole).or_else(|| float(text).map(Parsed::Real));
+    let parsed =
+        integer(text).map(ParsedScalar::Whole).or_else(|| float(text).map(ParsedScalar::Real));
     let Some(parsed) = parsed else {
         return Err(bad(format!("{} is not {noun}", quoted(text)), None));
     };
@@ -127,7 +128,7 @@ fn number(schema: Schema<'_>, text: &str, plain: bool) -> Result<Value, Problem>
         return Err(bad(format!("{noun} is written without quotes"), Some(help)));
     }
     match parsed {
-        Parsed::Whole(value) => {
+        ParsedScalar::Whole(value) => {
             in_range(schema, value).map_err(|message| bad(message, None))?;
             let number = u64::try_from(value)
                 .map(Number::from)
@@ -136,7 +137,7 @@ fn number(schema: Schema<'_>, text: &str, plain: bool) -> Result<Value, Problem>
                 .map(Value::Number)
                 .map_err(|_| bad(format!("{} is out of range", quoted(text)), None))
         }
-        Parsed::Real(value) if schema.takes("number") => {
+        ParsedScalar::Real(value) if schema.takes("number") => {
             let least = schema.bound("minimum").and_then(Value::as_f64);
             if let Some(least) = least.filter(|least| value < *least) {
                 let message = format!("{} is too small: the least is {least}", quoted(text));
@@ -145,11 +146,11 @@ fn number(schema: Schema<'_>, text: &str, plain: bool) -> Result<Value, Problem>
             let not_finite = || bad(format!("{} is not a finite number", quoted(text)), None);
             Number::from_f64(value).map(Value::Number).ok_or_else(not_finite)
         }
-        Parsed::Real(_) => Err(bad(format!("{} is not a whole number", quoted(text)), None)),
+        ParsedScalar::Real(_) => Err(bad(format!("{} is not a whole number", quoted(text)), None)),
     }
 }
 
-enum Parsed {
+enum ParsedScalar {
     Whole(i128),
     Real(f64),
 }

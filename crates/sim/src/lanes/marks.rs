@@ -2,7 +2,7 @@
 
 use tidegate_core::time::Now;
 
-use super::{Glyphs, Layout, Picture, axis};
+use super::{LaneGlyphs, Layout, Picture, axis};
 
 /// A moment to point at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ const LINES_MAX: usize = 5;
 const GAP: usize = 2;
 
 /// The lines of marks: each mark in the first line that has room for it.
-pub(super) fn draw(picture: &Picture, layout: Layout, glyphs: &Glyphs) -> Vec<String> {
-    let mut lines: Vec<Line> = Vec::new();
+pub(super) fn draw(picture: &Picture, layout: Layout, glyphs: &LaneGlyphs) -> Vec<String> {
+    let mut lines: Vec<MarkLine> = Vec::new();
     let mut left_out = 0;
     for mark in &picture.marks {
         let column = axis::column(picture.from, picture.to, layout.columns, mark.at);
@@ -30,7 +30,7 @@ pub(super) fn draw(picture: &Picture, layout: Layout, glyphs: &Glyphs) -> Vec<St
         if placed {
             continue;
         }
-        let mut line = Line::default();
+        let mut line = MarkLine::default();
         if lines.len() < LINES_MAX && line.place(mark, column, edge, glyphs) {
             lines.push(line);
         } else {
@@ -46,16 +46,16 @@ pub(super) fn draw(picture: &Picture, layout: Layout, glyphs: &Glyphs) -> Vec<St
 }
 
 #[derive(Default)]
-struct Line {
+struct MarkLine {
     text: String,
     used: usize,
 }
 
-impl Line {
+impl MarkLine {
     /// Writes the mark with its arrow at `column`: the words after it, or before it near the edge.
     /// Words that fit on neither side are cut on the wider side, so that the arrow always points at
     /// its moment.
-    fn place(&mut self, mark: &Mark, column: usize, edge: usize, glyphs: &Glyphs) -> bool {
+    fn place(&mut self, mark: &Mark, column: usize, edge: usize, glyphs: &LaneGlyphs) -> bool {
         let length = mark.text.chars().count();
         let first_free = if self.used == 0 { 0 } else { self.used + GAP };
         let arrow = glyphs.mark;
@@ -76,7 +76,7 @@ impl Line {
 }
 
 /// A text of at most `room` characters: its beginning says when and what.
-fn cut(text: &str, room: usize, glyphs: &Glyphs) -> String {
+fn cut(text: &str, room: usize, glyphs: &LaneGlyphs) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
     }

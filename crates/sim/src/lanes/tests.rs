@@ -12,7 +12,7 @@ fn picture(cells: Vec<Cell>, shows_share: bool) -> Picture {
 }
 
 fn row(cells: Vec<Cell>, shows_share: bool, width: usize) -> String {
-    let lines = picture(cells, shows_share).draw(width, &Glyphs::UNICODE, Paint::default());
+    let lines = picture(cells, shows_share).draw(width, &LaneGlyphs::UNICODE, Paint::default());
     lines[1].chars().skip(6).collect()
 }
 
@@ -41,7 +41,7 @@ fn no_line_is_wider_than_asked_for() {
         picture.marks.push(Mark { at: Now(at), text: format!("{at} something happened") });
     }
     for width in [24, 60, 80, 120, 500] {
-        for glyphs in [&Glyphs::UNICODE, &Glyphs::ASCII] {
+        for glyphs in [&LaneGlyphs::UNICODE, &LaneGlyphs::ASCII] {
             for line in picture.draw(width, glyphs, Paint::default()) {
                 let length = line.chars().count();
                 assert!(length <= width.max(60), "{width}: {length}: {line}");
@@ -57,8 +57,8 @@ fn ascii_pictures_are_ascii() {
     let mut picture = picture(cells, true);
     picture.lanes[0].name = "a/very-long-name-of-a-model-that-nobody-can-remember".to_owned();
     picture.marks.push(Mark { at: Now(5), text: "opened".to_owned() });
-    let text = picture.draw(60, &Glyphs::ASCII, Paint::default()).join("\n")
-        + &picture.legend(&Glyphs::ASCII);
+    let text = picture.draw(60, &LaneGlyphs::ASCII, Paint::default()).join("\n")
+        + &picture.legend(&LaneGlyphs::ASCII);
     assert!(text.is_ascii(), "{text}");
 }
 
@@ -74,7 +74,7 @@ fn axis_labels_are_round_and_apart() {
 fn a_span_of_nothing_or_of_a_century_is_drawn() {
     for (from, to) in [(0, 0), (5, 5), (0, 1), (0, 100 * 365 * 86_400_000)] {
         let picture = Picture { from: Now(from), to: Now(to), ..picture(vec![cell(1)], false) };
-        assert!(picture.draw(80, &Glyphs::UNICODE, Paint::default()).len() >= 2);
+        assert!(picture.draw(80, &LaneGlyphs::UNICODE, Paint::default()).len() >= 2);
     }
 }
 
@@ -83,7 +83,7 @@ fn a_mark_near_the_edge_has_its_words_before_the_arrow() {
     let mut picture = picture(vec![cell(1)], false);
     picture.marks.push(Mark { at: Now(300_000), text: "5m slow".to_owned() });
     picture.marks.push(Mark { at: Now(600_000), text: "10m closed".to_owned() });
-    let lines = picture.draw(53, &Glyphs::UNICODE, Paint::default());
+    let lines = picture.draw(53, &LaneGlyphs::UNICODE, Paint::default());
     let words: Vec<&str> = lines[2].split_whitespace().collect();
     assert_eq!(words, ["▲5m", "slow", "10m", "closed▲"]);
 }
@@ -95,7 +95,7 @@ fn an_arrow_stands_below_its_moment_at_every_width() {
         let text = format!("{at} opened: 3 x transport in a row, and more words than fit");
         picture.marks = vec![Mark { at: Now(at), text }];
         for width in [24, 40, 60, 80, 120] {
-            let lines = picture.draw(width, &Glyphs::UNICODE, Paint::default());
+            let lines = picture.draw(width, &LaneGlyphs::UNICODE, Paint::default());
             let layout = picture.layout(width);
             let column = axis::column(picture.from, picture.to, layout.columns, Now(at));
             let arrow = lines[2].chars().position(|c| c == '▲');

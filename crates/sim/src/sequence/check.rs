@@ -16,8 +16,8 @@ use tidegate_config::{
 use tidegate_core::route::MEMBERS_MAX;
 
 use super::{
-    file::{ExpectFile, FaultFile, FaultStepFile, SequenceFile, StepFile},
-    tactic::{self, Layout},
+    file::{FaultFile, FaultStepFile, SequenceExpectFile, SequenceFile, SequenceStepFile},
+    tactic::{self, TierLayout},
 };
 use crate::codes;
 
@@ -35,7 +35,7 @@ pub(super) fn check(
     source: &Source,
     problems: &mut Problems,
 ) {
-    let mut check = Check { document, source, problems, known: Vec::new() };
+    let mut check = SequenceCheck { document, source, problems, known: Vec::new() };
     check.names(file);
     check.tactics(file);
     check.services(file);
@@ -52,7 +52,7 @@ pub(super) fn check(
     check.expect(&file.expect);
 }
 
-struct Check<'a> {
+struct SequenceCheck<'a> {
     document: &'a Document,
     source: &'a Source,
     problems: &'a mut Problems,
@@ -60,7 +60,7 @@ struct Check<'a> {
     known: Vec<String>,
 }
 
-impl Check<'_> {
+impl SequenceCheck<'_> {
     fn add(&mut self, diagnostic: Diagnostic, path: &KeyPath) {
         self.problems.add(diagnostic.at(self.document, path));
     }
@@ -76,11 +76,12 @@ impl Check<'_> {
     }
 
     fn tactics(&mut self, file: &SequenceFile) {
-        if let Some(word) = file.tactic.as_deref().filter(|word| Layout::parse(word).is_none()) {
+        if let Some(word) = file.tactic.as_deref().filter(|word| TierLayout::parse(word).is_none())
+        {
             let message = format!("`tactic`: {} is not a tactic", quoted(word));
             let problem = Diagnostic::error(&codes::UNKNOWN_TACTIC, message)
                 .label("expected `tier` or `random`")
-                .maybe_help(suggest::did_you_mean(word.trim(), Layout::WORDS, "known tactics"));
+                .maybe_help(suggest::did_you_mean(word.trim(), TierLayout::WORDS, "known tactics"));
             self.add(problem, &KeyPath::from("tactic"));
         }
         let within = file.within_tier_tactic.as_deref();
@@ -147,7 +148,7 @@ impl Check<'_> {
     }
 
     fn size(&mut self, file: &SequenceFile, services: usize) {
-        let is_request = |step: &&StepFile| matches!(step, StepFile::Request(_));
+        let is_request = |step: &&SequenceStepFile| matches!(step, SequenceStepFile::Request(_));
         let requests = file.program.iter().filter(is_request).count();
         if services > MEMBERS_MAX {
             let message = format!("{services} services: the most is {MEMBERS_MAX}");
@@ -216,7 +217,7 @@ impl Check<'_> {
         }
     }
 
-    fn expect(&mut self, expect: &ExpectFile) {
+    fn expect(&mut self, expect: &SequenceExpectFile) {
         let root = KeyPath::from("expect");
         if let Some(status) = expect.final_status {
             self.status(status, &root.key("final_status"));

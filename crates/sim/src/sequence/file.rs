@@ -43,10 +43,10 @@ pub(super) struct SequenceFile {
     pub(super) policy: PolicyFile,
     /// Requests and advances, in order.
     #[serde(default)]
-    pub(super) program: Vec<StepFile>,
+    pub(super) program: Vec<SequenceStepFile>,
     /// What has to come out.
     #[serde(default)]
-    pub(super) expect: ExpectFile,
+    pub(super) expect: SequenceExpectFile,
 }
 
 /// One service.
@@ -112,7 +112,7 @@ pub(super) struct FaultStepFile {
     /// Time to first content; feeds `least_latency` only, a request takes no time.
     pub(super) latency: Option<Duration>,
     /// How it fails, instead of a status.
-    pub(super) error: Option<ErrorWord>,
+    pub(super) error: Option<FaultWord>,
 }
 
 /// A time to stay away.
@@ -128,7 +128,7 @@ pub(super) enum RetryAfterFile {
 /// A failure without a usable answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ErrorWord {
+pub(super) enum FaultWord {
     /// No connection came about.
     Connect,
     /// The connection was lost before a response head.
@@ -167,7 +167,7 @@ pub(super) struct SeedPinFile {
 /// One step of the program.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum StepFile {
+pub(super) enum SequenceStepFile {
     /// A request of this session; empty: of none.
     Request(String),
     /// Time passes.
@@ -177,7 +177,7 @@ pub(super) enum StepFile {
 /// What has to come out; every key is optional and every one written is checked.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ExpectFile {
+pub(super) struct SequenceExpectFile {
     /// The status the client of the last request saw.
     pub(super) final_status: Option<u32>,
     /// The attempts of the last request, all of them, in order.

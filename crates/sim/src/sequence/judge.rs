@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use tidegate_core::time::Millis;
 
 use super::{
-    file::ExpectFile,
-    run::Run,
+    file::SequenceExpectFile,
+    run::SequenceRun,
     trace::{RequestTrace, requests},
 };
 use crate::scenario::Failure;
 
 /// Every expectation that does not hold.
-pub(super) fn judge(expect: &ExpectFile, run: &Run) -> Vec<Failure> {
-    let mut judge = Judge { run, failures: Vec::new() };
+pub(super) fn judge(expect: &SequenceExpectFile, run: &SequenceRun) -> Vec<Failure> {
+    let mut judge = SequenceJudge { run, failures: Vec::new() };
     judge.last_request(expect);
     judge.pins(expect);
     judge.states(expect);
@@ -25,12 +25,12 @@ pub(super) fn judge(expect: &ExpectFile, run: &Run) -> Vec<Failure> {
     judge.failures
 }
 
-struct Judge<'a> {
-    run: &'a Run,
+struct SequenceJudge<'a> {
+    run: &'a SequenceRun,
     failures: Vec<Failure>,
 }
 
-impl Judge<'_> {
+impl SequenceJudge<'_> {
     fn check(&mut self, holds: bool, expectation: &str, sentence: impl FnOnce() -> String) {
         if !holds {
             let expectation = expectation.to_owned();
@@ -38,7 +38,7 @@ impl Judge<'_> {
         }
     }
 
-    fn last_request(&mut self, expect: &ExpectFile) {
+    fn last_request(&mut self, expect: &SequenceExpectFile) {
         let written = [
             ("final_status", expect.final_status.is_some()),
             ("attempts", expect.attempts.is_some()),
@@ -71,7 +71,7 @@ impl Judge<'_> {
         }
     }
 
-    fn attempts(&mut self, expect: &ExpectFile, last: &RequestTrace, place: &str) {
+    fn attempts(&mut self, expect: &SequenceExpectFile, last: &RequestTrace, place: &str) {
         let got = list(last.attempts.iter());
         if let Some(wanted) = &expect.attempts {
             let holds = wanted.iter().map(String::as_str).eq(last.attempts.iter().map(|id| &**id));
@@ -92,7 +92,7 @@ impl Judge<'_> {
         }
     }
 
-    fn pins(&mut self, expect: &ExpectFile) {
+    fn pins(&mut self, expect: &SequenceExpectFile) {
         for (session, wanted) in &expect.pins {
             let mut asked = requests(&self.run.steps).zip(1_usize..);
             let last = asked.by_ref().filter(|(it, _)| it.session == *session).last();
@@ -116,7 +116,7 @@ impl Judge<'_> {
         }
     }
 
-    fn states(&mut self, expect: &ExpectFile) {
+    fn states(&mut self, expect: &SequenceExpectFile) {
         for (id, wanted) in &expect.breaker {
             let got = self.run.breakers.get(id.as_str());
             self.check(got == Some(wanted), &format!("breaker {id}"), || {
@@ -143,7 +143,7 @@ impl Judge<'_> {
         }
     }
 
-    fn first_attempts(&mut self, expect: &ExpectFile) {
+    fn first_attempts(&mut self, expect: &SequenceExpectFile) {
         let Some(wanted) = &expect.distinct_first_attempts else { return };
         let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
         let firsts = requests(&self.run.steps).filter_map(|it| it.attempts.first());

@@ -6,8 +6,8 @@ use tidegate_core::{settings::Tactic, time::Millis};
 use super::{
     SeedPin, Sequence, Service,
     file::{FaultFile, FaultStepFile, OnExhaust, RetryAfterFile, SequenceFile},
-    tactic::{self, Layout},
-    world::{Behaviour, Ending, Script},
+    tactic::{self, TierLayout},
+    world::{Behaviour, CallScript, Ending},
 };
 use crate::scenario::Origin;
 
@@ -29,7 +29,7 @@ pub(super) fn resolve(file: SequenceFile, origin: &Origin) -> Sequence {
         origin: origin.clone(),
         name: file.rule_uuid.or(file.name).unwrap_or_else(|| origin.stem()),
         about: file.about.unwrap_or_default(),
-        layout: file.tactic.as_deref().and_then(Layout::parse).unwrap_or_default(),
+        layout: file.tactic.as_deref().and_then(TierLayout::parse).unwrap_or_default(),
         tactic: within.unwrap_or(Tactic::Random),
         affinity_secs: file.affinity_secs,
         scripts: scripts(&services, &file.faults),
@@ -44,15 +44,15 @@ pub(super) fn resolve(file: SequenceFile, origin: &Origin) -> Sequence {
     }
 }
 
-fn scripts(services: &[Service], faults: &IndexMap<String, FaultFile>) -> Vec<Script> {
+fn scripts(services: &[Service], faults: &IndexMap<String, FaultFile>) -> Vec<CallScript> {
     let script = |fault: Option<&FaultFile>| match fault {
-        None => Script::new(Vec::new(), OnExhaust::Clamp),
+        None => CallScript::new(Vec::new(), OnExhaust::Clamp),
         Some(FaultFile::Short(statuses)) => {
             let steps = statuses.iter().map(|&status| (Behaviour::status(usable(status)), 1));
-            Script::new(steps.collect(), OnExhaust::Clamp)
+            CallScript::new(steps.collect(), OnExhaust::Clamp)
         }
         Some(FaultFile::Long(script)) => {
-            Script::new(script.steps.iter().map(step).collect(), script.on_exhaust)
+            CallScript::new(script.steps.iter().map(step).collect(), script.on_exhaust)
         }
     };
     services.iter().map(|service| script(faults.get(&*service.id))).collect()

@@ -18,10 +18,10 @@ use tidegate_core::{
 
 use super::{
     Sequence,
-    file::StepFile,
+    file::SequenceStepFile,
     settings::settings,
     trace::{BreakerWord, HealthWord, OutcomeWord, RequestTrace, StepTrace},
-    world::{Behaviour, Reach, Script},
+    world::{Behaviour, CallScript, Reach},
 };
 use crate::{
     audit::{Auditor, Chosen, Violation},
@@ -33,7 +33,7 @@ const SEED_PIN_FOR: Millis = Millis::minutes(60);
 
 /// What a run gave, before it is judged.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct SequenceRun {
     pub(super) steps: Vec<StepTrace>,
     pub(super) breakers: IndexMap<Arc<str>, BreakerWord>,
     pub(super) health: IndexMap<Arc<str>, HealthWord>,
@@ -44,13 +44,13 @@ pub(super) struct Run {
 }
 
 /// Runs the whole program.
-pub(super) fn run(sequence: &Sequence, seed: u64) -> Run {
+pub(super) fn run(sequence: &Sequence, seed: u64) -> SequenceRun {
     let settings = settings(sequence);
     let core = Core::new(&settings, seed);
     let Some(route) = core.routes().first().map(Arc::clone) else {
         unreachable!("the settings of a sequence hold one route");
     };
-    let mut stage = Stage {
+    let mut stage = SequenceRunner {
         sequence,
         core,
         route,
@@ -67,21 +67,21 @@ pub(super) fn run(sequence: &Sequence, seed: u64) -> Run {
     let (breakers, health) = stage.states();
     stage.auditor.at_end(stage.now, &stage.core);
     let violations = stage.auditor.violations().to_vec();
-    Run { steps, breakers, health, last_pin, violations }
+    SequenceRun { steps, breakers, health, last_pin, violations }
 }
 
-struct Stage<'a> {
+struct SequenceRunner<'a> {
     sequence: &'a Sequence,
     core: Core,
     route: Arc<Route>,
-    scripts: Vec<Script>,
+    scripts: Vec<CallScript>,
     rng: Rng,
     notes: Notes,
     auditor: Auditor,
     now: Now,
 }
 
-impl Stage<'_> {
+impl SequenceRunner<'_> {
     fn seed_pin(&self) {
         let Some(pin) = &self.sequence.seed_pin else { return };
         if self.has_affinity(&pin.session) {
@@ -90,13 +90,13 @@ impl Stage<'_> {
         }
     }
 
-    fn step(&mut self, step: &StepFile) -> StepTrace {
+    fn step(&mut self, step: &SequenceStepFile) -> StepTrace {
         match step {
-            StepFile::Advance(span) => {
+            SequenceStepFile::Advance(span) => {
                 self.now = self.now.after(span.millis());
                 StepTrace::Advance(span.as_written().to_owned())
             }
-            StepFile::Request(session) => StepTrace::Trace(Box::new(self.request(session))),
+            SequenceStepFile::Request(session) => StepTrace::Trace(Box::new(self.request(session))),
         }
     }
 

@@ -12,7 +12,7 @@ use tidegate_core::{
     time::Millis,
 };
 
-use super::{Sequence, Service, tactic::Layout};
+use super::{Sequence, Service, tactic::TierLayout};
 
 /// More sessions than any program can name.
 const MAX_PINS: usize = 1_000_000;
@@ -65,10 +65,10 @@ fn route(sequence: &Sequence) -> RouteSettings {
     route
 }
 
-fn tiers(layout: Layout, services: &[Service]) -> Vec<Vec<MemberSettings>> {
+fn tiers(layout: TierLayout, services: &[Service]) -> Vec<Vec<MemberSettings>> {
     let tier_of = |service: &Service| match layout {
-        Layout::Tier => service.tier,
-        Layout::Flat => 0,
+        TierLayout::Tier => service.tier,
+        TierLayout::Flat => 0,
     };
     let mut numbers: Vec<u32> = services.iter().map(tier_of).collect();
     numbers.sort_unstable();

@@ -7,7 +7,7 @@ use tidegate_core::settings::Tactic;
 
 /// How services are laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum TierLayout {
     /// In tiers by their number.
     #[default]
     Tier,
@@ -15,7 +15,7 @@ pub(super) enum Layout {
     Flat,
 }
 
-impl Layout {
+impl TierLayout {
     /// The words, for suggestions.
     pub(super) const WORDS: [&'static str; 2] = ["tier", "random"];
 
@@ -55,9 +55,9 @@ mod tests {
 
     #[test]
     fn words_are_trimmed_and_compared_without_case() {
-        assert_eq!(Layout::parse(" Tier\n"), Some(Layout::Tier));
-        assert_eq!(Layout::parse("RANDOM"), Some(Layout::Flat));
-        assert_eq!(Layout::parse("weighted"), None);
+        assert_eq!(TierLayout::parse(" Tier\n"), Some(TierLayout::Tier));
+        assert_eq!(TierLayout::parse("RANDOM"), Some(TierLayout::Flat));
+        assert_eq!(TierLayout::parse("weighted"), None);
         assert_eq!(parse_within("Round_Robin "), Some(Tactic::RoundRobin));
         for retired in ["token_based", "latency_based", "adaptive", ""] {
             assert_eq!(parse_within(retired), None, "{retired}");

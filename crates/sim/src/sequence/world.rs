@@ -1,6 +1,6 @@
 //! The made-up world: what each service does when it is called.
 //!
-//! A [`Script`] per service decides how an attempt ends, and nothing else: who is called is the
+//! A [`CallScript`] per service decides how an attempt ends, and nothing else: who is called is the
 //! core's decision.
 //!
 //! Rules kept here:
@@ -12,7 +12,7 @@ use tidegate_core::{
     time::Millis,
 };
 
-use super::file::{ErrorWord, OnExhaust};
+use super::file::{FaultWord, OnExhaust};
 
 /// What a service does at one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Ending {
     /// With an HTTP status, and perhaps a time to stay away.
     Status { status: u16, retry_after: Option<Millis> },
     /// Without a usable answer.
-    Error(ErrorWord),
+    Error(FaultWord),
 }
 
 impl Behaviour {
@@ -43,7 +43,7 @@ const GONE: u16 = 410;
 
 /// What a service does, call by call.
 #[derive(Clone, Debug)]
-pub(super) struct Script {
+pub(super) struct CallScript {
     /// Never empty; each with the number of calls it lasts, at least one.
     steps: Vec<(Behaviour, u64)>,
     on_exhaust: OnExhaust,
@@ -53,7 +53,7 @@ pub(super) struct Script {
     served: u64,
 }
 
-impl Script {
+impl CallScript {
     /// A script of these steps; without any, 200 for ever.
     pub(super) fn new(mut steps: Vec<(Behaviour, u64)>, on_exhaust: OnExhaust) -> Self {
         if steps.is_empty() {
@@ -98,8 +98,8 @@ impl Behaviour {
         match self.ending {
             Ending::Status { .. } if self.outcome().kind == OutcomeKind::Success => Reach::Content,
             Ending::Status { .. } => Reach::Head,
-            Ending::Error(ErrorWord::Truncate) => Reach::Content,
-            Ending::Error(ErrorWord::Connect | ErrorWord::Reset | ErrorWord::Timeout) => {
+            Ending::Error(FaultWord::Truncate) => Reach::Content,
+            Ending::Error(FaultWord::Connect | FaultWord::Reset | FaultWord::Timeout) => {
                 Reach::Nothing
             }
         }
@@ -111,11 +111,11 @@ impl Behaviour {
             Ending::Status { status, retry_after } => {
                 Outcome { retry_after, ..Outcome::answered(status) }
             }
-            Ending::Error(ErrorWord::Connect | ErrorWord::Reset) => {
+            Ending::Error(FaultWord::Connect | FaultWord::Reset) => {
                 Outcome::unanswered(OutcomeKind::Transport)
             }
-            Ending::Error(ErrorWord::Timeout) => Outcome::unanswered(OutcomeKind::Timeout),
-            Ending::Error(ErrorWord::Truncate) => {
+            Ending::Error(FaultWord::Timeout) => Outcome::unanswered(OutcomeKind::Timeout),
+            Ending::Error(FaultWord::Truncate) => {
                 Outcome { kind: OutcomeKind::Truncated, ..Outcome::answered(200) }
             }
         }
@@ -128,7 +128,7 @@ mod tests {
 
     fn statuses(on_exhaust: OnExhaust, steps: &[(u16, u64)], calls: usize) -> Vec<u16> {
         let steps = steps.iter().map(|&(status, calls)| (Behaviour::status(status), calls));
-        let mut script = Script::new(steps.collect(), on_exhaust);
+        let mut script = CallScript::new(steps.collect(), on_exhaust);
         let status = |behaviour: Behaviour| match behaviour.ending {
             Ending::Status { status, .. } => status,
             Ending::Error(_) => 0,

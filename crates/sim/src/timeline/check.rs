@@ -27,7 +27,7 @@ use tidegate_core::time::Millis;
 
 use super::{
     codes,
-    file::{Arrivals, TimelineFile, TrafficFile},
+    file::{ArrivalPattern, TimelineFile, TrafficFile},
     plot::{Plot, Traffic},
 };
 use crate::scenario::Origin;
@@ -149,7 +149,7 @@ fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
     };
     Some(Traffic {
         rate,
-        is_even: file.arrivals == Arrivals::Even,
+        is_even: file.arrivals == ArrivalPattern::Even,
         sessions: file.sessions,
         stream: file.stream.map_or(1.0, |share| share.fraction()),
         clients_retry: file.clients_retry,

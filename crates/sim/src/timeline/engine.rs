@@ -61,7 +61,7 @@ pub(super) struct RunOptions {
 
 /// What a run gave.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct TimelineRun {
     pub(super) tally: Tally,
     pub(super) violations: Vec<Violation>,
     pub(super) tracer: Tracer,
@@ -71,7 +71,7 @@ pub(super) struct Run {
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum EngineEvent {
     /// A backend's next phase begins.
     Phase { backend: u32 },
     /// The next thing of an attempt: head, content or end. `turn` tells a stale event.
@@ -85,7 +85,7 @@ enum Event {
 }
 
 /// A moment, a number, an event: the least comes first.
-type Entry = Reverse<(Now, u64, Event)>;
+type QueuedEvent = Reverse<(Now, u64, EngineEvent)>;
 
 /// One client's request, from its arrival to its last answer.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ struct Engine<'a> {
     core: Core,
     route: Arc<Route>,
     notes: Notes,
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<QueuedEvent>,
     number: u64,
     calls: Vec<Call>,
     free: Vec<u32>,
@@ -177,12 +177,12 @@ struct Engine<'a> {
 }
 
 /// Plays a plot.
-pub(super) fn run(plot: &Plot, seed: u64, options: &RunOptions) -> Run {
+pub(super) fn run(plot: &Plot, seed: u64, options: &RunOptions) -> TimelineRun {
     let mut streams = Rng::new(seed);
     let arrivals = Arrivals::new(plot, Rng::new(streams.draw()));
     let mut engine = Engine::new(plot, &mut streams, options);
     engine.play(arrivals);
-    Run {
+    TimelineRun {
         violations: engine.auditor.map(|it| it.violations().to_vec()).unwrap_or_default(),
         tally: engine.tally,
         tracer: engine.tracer,
@@ -269,7 +269,7 @@ impl<'a> Engine<'a> {
         let plot = self.plot;
         for (backend, script) in plot.world.scripts.iter().enumerate() {
             for phase in script.phases.iter().skip(1).filter(|it| it.at.0 <= plot.lasts.0) {
-                self.schedule(phase.at, Event::Phase { backend: backend as u32 });
+                self.schedule(phase.at, EngineEvent::Phase { backend: backend as u32 });
             }
         }
         for endpoint in 0..self.probes.len() {
@@ -277,23 +277,23 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn happen(&mut self, now: Now, event: Event) {
+    fn happen(&mut self, now: Now, event: EngineEvent) {
         match event {
-            Event::Phase { backend } => self.change_phase(now, backend as usize),
-            Event::Call { slot, turn } => {
+            EngineEvent::Phase { backend } => self.change_phase(now, backend as usize),
+            EngineEvent::Call { slot, turn } => {
                 if self.calls[slot as usize].turn == turn {
                     self.go_ahead(now, slot);
                 }
             }
-            Event::Retry { slot } => self.ask(now, slot),
-            Event::ProbeTick { endpoint } => self.probe_tick(now, endpoint as usize),
-            Event::ProbeEnd { endpoint, outcome } => {
+            EngineEvent::Retry { slot } => self.ask(now, slot),
+            EngineEvent::ProbeTick { endpoint } => self.probe_tick(now, endpoint as usize),
+            EngineEvent::ProbeEnd { endpoint, outcome } => {
                 self.probe_end(now, endpoint as usize, outcome);
             }
         }
     }
 
-    fn schedule(&mut self, at: Now, event: Event) {
+    fn schedule(&mut self, at: Now, event: EngineEvent) {
         self.number += 1;
         self.heap.push(Reverse((at, self.number, event)));
     }

@@ -33,7 +33,7 @@ pub(super) struct TimelineFile {
     pub(super) backends: IndexMap<String, Vec<PhaseFile>>,
     /// What must be true at the end.
     #[serde(default)]
-    pub(super) expect: ExpectFile,
+    pub(super) expect: TimelineExpectFile,
 }
 
 /// Which settings the core runs with.
@@ -92,7 +92,7 @@ pub(super) struct TrafficFile {
     pub(super) rate: String,
     /// Whether they come at random or evenly.
     #[serde(default)]
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: ArrivalPattern,
     /// How many sessions they belong to, drawn at random; 0: none has a session.
     #[serde(default)]
     pub(super) sessions: u32,
@@ -108,7 +108,7 @@ pub(super) struct TrafficFile {
 /// How requests are spread over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Arrivals {
+pub(super) enum ArrivalPattern {
     /// Each by itself, at random.
     #[default]
     Poisson,
@@ -125,7 +125,7 @@ pub(super) struct PhaseFile {
     pub(super) at: Option<Duration>,
     /// What it does; needed likewise.
     #[serde(rename = "do")]
-    pub(super) action: Option<Action>,
+    pub(super) action: Option<BackendAction>,
     /// The share of requests it does this to; the rest gets the latest `ok` phase [100%].
     pub(super) share: Option<Percent>,
     /// Until the first content, or the error [300ms; errors 50ms; refused 5ms].
@@ -151,7 +151,7 @@ pub(super) struct PhaseFile {
 /// What a backend does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Action {
+pub(super) enum BackendAction {
     /// Answers.
     Ok,
     /// Answers, but slower than in its latest `ok` phase.
@@ -178,7 +178,7 @@ pub(super) enum Action {
     Restart,
 }
 
-impl Action {
+impl BackendAction {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -200,7 +200,7 @@ impl Action {
 /// What must be true at the end. Every key is one check, or one per backend.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ExpectFile {
+pub(super) struct TimelineExpectFile {
     /// Requests that ended badly for the client, after its own retries; broken streams too.
     pub(super) client_failures: Option<Most<u64>>,
     /// When a backend's breaker first opens, or how often at most.

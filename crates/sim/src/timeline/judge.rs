@@ -13,7 +13,7 @@ use super::{
 
 /// How one expectation came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Judgement {
     /// What was wanted; the same for every seed.
     pub(super) wanted: String,
     /// What came.
@@ -24,11 +24,11 @@ pub(super) struct Verdict {
 }
 
 /// The verdicts of a run, in the order of what is wanted.
-pub(super) fn judge(plot: &Plot, tally: &Tally) -> Vec<Verdict> {
+pub(super) fn judge(plot: &Plot, tally: &Tally) -> Vec<Judgement> {
     plot.wants.iter().map(|want| verdict(plot, tally, *want)).collect()
 }
 
-fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
+fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Judgement {
     let id = |backend: usize| &plot.world.settings.backends[backend].id;
     match want {
         Want::ClientFailures { max } => {
@@ -38,7 +38,7 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
                 .map(|(first, last)| format!(", between {} and {}", seconds(first), seconds(last)));
             let got = format!("{}{}", failures.count, between.unwrap_or_default());
             let holds = failures.count <= max;
-            Verdict { look_at: when, ..plain(format!("client failures ≤ {max}"), got, holds) }
+            Judgement { look_at: when, ..plain(format!("client failures ≤ {max}"), got, holds) }
         }
         Want::Opens { backend, span } => opens(id(backend), tally, backend, span),
         Want::OpensAtMost { backend, max } => {
@@ -49,7 +49,7 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
                 max => format!("{} opens at most {}", id(backend), times(max)),
             };
             let verdict = plain(wanted, times(count), count <= max);
-            Verdict { look_at: at.zip(at), ..verdict }
+            Judgement { look_at: at.zip(at), ..verdict }
         }
         Want::Closes { backend, span } => closes(plot, tally, backend, span),
         Want::Amplification { max } => {
@@ -80,14 +80,14 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Verdict {
             let wanted = format!("no client waits > {}", written(max));
             let got = format!("{}, at {}", short(found), seconds(at));
             let from = Now(at.0.saturating_sub(found.0));
-            Verdict { look_at: Some((from, at)), ..plain(wanted, got, found <= max) }
+            Judgement { look_at: Some((from, at)), ..plain(wanted, got, found <= max) }
         }
         Want::HealthyAtEnd { backend } => {
             let holds = tally.backends[backend].is_healthy_at_end;
             let got = if holds { "healthy" } else { "unhealthy" };
             let end = Now(plot.lasts.0);
             let wanted = format!("{} is healthy at the end", id(backend));
-            Verdict { look_at: Some((end, end)), ..plain(wanted, got.to_owned(), holds) }
+            Judgement { look_at: Some((end, end)), ..plain(wanted, got.to_owned(), holds) }
         }
     }
 }
@@ -100,23 +100,23 @@ fn times(count: u64) -> String {
     }
 }
 
-fn plain(wanted: String, got: String, holds: bool) -> Verdict {
-    Verdict { wanted, got, holds, look_at: None }
+fn plain(wanted: String, got: String, holds: bool) -> Judgement {
+    Judgement { wanted, got, holds, look_at: None }
 }
 
-fn at_most(what: &str, count: u64, max: u64) -> Verdict {
+fn at_most(what: &str, count: u64, max: u64) -> Judgement {
     plain(format!("{what} ≤ {max}"), count.to_string(), count <= max)
 }
 
-fn opens(id: &str, tally: &Tally, backend: usize, span: Span) -> Verdict {
+fn opens(id: &str, tally: &Tally, backend: usize, span: Span) -> Judgement {
     let first = tally.backends[backend].first_open;
     let got = first.map_or("never".to_owned(), |at| format!("at {}", seconds(at)));
     let holds = first.is_some_and(|at| is_within(at, span));
     let look_at = first.or(edge(span)).map(|at| (at, at));
-    Verdict { look_at, ..plain(format!("{id} opens{}", when(span)), got, holds) }
+    Judgement { look_at, ..plain(format!("{id} opens{}", when(span)), got, holds) }
 }
 
-fn closes(plot: &Plot, tally: &Tally, backend: usize, span: Span) -> Verdict {
+fn closes(plot: &Plot, tally: &Tally, backend: usize, span: Span) -> Judgement {
     let id = &plot.world.settings.backends[backend].id;
     let (opened, closed) = (tally.backends[backend].last_open, tally.backends[backend].last_close);
     let is_open_again = opened > closed;
@@ -127,10 +127,10 @@ fn closes(plot: &Plot, tally: &Tally, backend: usize, span: Span) -> Verdict {
     };
     let holds = !is_open_again && closed.is_some_and(|at| is_within(at, span));
     let look_at = closed.or(edge(span)).map(|at| (at, at));
-    Verdict { look_at, ..plain(format!("{id} closes{}", when(span)), got, holds) }
+    Judgement { look_at, ..plain(format!("{id} closes{}", when(span)), got, holds) }
 }
 
-fn share(what: String, count: u64, whole: u64, between: Shares) -> Verdict {
+fn share(what: String, count: u64, whole: u64, between: Shares) -> Judgement {
     let found = count as f64 / whole.max(1) as f64;
     let bounds = match (between.min > 0.0, between.max < 1.0) {
         (true, true) => format!("{} to {}", percent(between.min), percent(between.max)),

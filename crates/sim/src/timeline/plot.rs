@@ -22,7 +22,7 @@ pub(super) struct Plot {
     pub(super) casting: Vec<String>,
     pub(super) lasts: Millis,
     pub(super) traffic: Traffic,
-    pub(super) world: World,
+    pub(super) world: TimelineWorld,
     pub(super) wants: Vec<Want>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Traffic {
 
 /// The core's settings, and what stands behind each backend.
 #[derive(Clone, Debug)]
-pub(super) struct World {
+pub(super) struct TimelineWorld {
     pub(super) settings: Settings,
     /// The index of the route that all requests ask for.
     pub(super) route: usize,
@@ -53,7 +53,7 @@ pub(super) struct World {
     pub(super) probes: Vec<ProbeSettings>,
 }
 
-impl World {
+impl TimelineWorld {
     /// The route's backends in tier order, each with its tier.
     pub(super) fn cast(&self) -> Vec<(usize, usize)> {
         let tiers = self.settings.routes[self.route].tiers.iter().enumerate();
@@ -143,7 +143,7 @@ impl Want {
 impl Plot {
     /// The same story in the world of a config: the first script is played by the first target of
     /// its route, in tier order, and so on. Who has no counterpart is left out.
-    pub(super) fn recast(&self, config: &str, mut world: World) -> Self {
+    pub(super) fn recast(&self, config: &str, mut world: TimelineWorld) -> Self {
         let new_cast = world.cast();
         let part = |backend: usize| new_cast.get(backend).map(|(backend, _)| *backend);
         let mut casting = Vec::new();

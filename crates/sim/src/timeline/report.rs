@@ -15,8 +15,8 @@ use tidegate_core::{
 };
 
 use super::{
-    engine::{Run, RunOptions, run},
-    judge::{Verdict, judge},
+    engine::{RunOptions, TimelineRun, run},
+    judge::{Judgement, judge},
     painter::View,
     plot::Plot,
     tally::Tally,
@@ -34,7 +34,7 @@ pub struct TimelineReport {
     seed: u64,
     tally: Tally,
     states: Vec<State>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<Judgement>,
     violations: Vec<Violation>,
     failures: Vec<Failure>,
 }
@@ -49,7 +49,7 @@ impl TimelineReport {
         Self::new(plot, seed, run)
     }
 
-    fn new(plot: &Arc<Plot>, seed: u64, run: Run) -> Self {
+    fn new(plot: &Arc<Plot>, seed: u64, run: TimelineRun) -> Self {
         let verdicts = judge(plot, &run.tally);
         let of_violation = |it: &Violation| Failure {
             expectation: format!("invariant {}", it.invariant),
@@ -60,7 +60,7 @@ impl TimelineReport {
                 it.sentence
             ),
         };
-        let of_verdict = |it: &Verdict| Failure {
+        let of_verdict = |it: &Judgement| Failure {
             expectation: it.wanted.clone(),
             sentence: format!("wanted: {}; got: {}", it.wanted, it.got),
         };
@@ -133,7 +133,7 @@ impl TimelineReport {
     }
 
     /// The run once more, to see a part of it better.
-    fn again(&self, view: View, trace: bool) -> Run {
+    fn again(&self, view: View, trace: bool) -> TimelineRun {
         run(&self.plot, self.seed, &RunOptions { audit: false, trace, view: Some(view) })
     }
 

@@ -24,16 +24,16 @@ pub(super) enum TraceEntry {
     /// A backend changed.
     Transition(Transition),
     /// A request hopped or failed.
-    Request(RequestTrace),
+    Request(RequestEntry),
 }
 
 /// A request that hopped or failed, at the moment it was over.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct RequestTrace {
+pub(super) struct RequestEntry {
     at: Now,
     began: Now,
     session: String,
-    attempts: Vec<AttemptTrace>,
+    attempts: Vec<AttemptEntry>,
     end: End,
     status: u16,
     /// The key that the session is pinned to afterwards, where targets have several.
@@ -51,7 +51,7 @@ pub(super) struct KeyPin {
 
 /// One of its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct AttemptTrace {
+pub(super) struct AttemptEntry {
     backend: Arc<str>,
     /// The key's number in the target's pool, from 1, where it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ impl Tracer {
         pin: Option<KeyPin>,
     ) {
         let backend = |candidate: u16| plan.route().backend(candidate);
-        let attempt = |it: &tidegate_core::attempt::Attempt| AttemptTrace {
+        let attempt = |it: &tidegate_core::attempt::Attempt| AttemptEntry {
             backend: Arc::clone(backend(it.candidate).id()),
             key: (backend(it.candidate).key_count() > 1).then(|| it.key.saturating_add(1)),
             at: it.at,
@@ -106,7 +106,7 @@ impl Tracer {
             is_trial: it.is_trial,
             is_last_resort: it.is_last_resort,
         };
-        self.entries.push(TraceEntry::Request(RequestTrace {
+        self.entries.push(TraceEntry::Request(RequestEntry {
             at: now,
             began: plan.began(),
             session: session.to_owned(),
@@ -128,10 +128,10 @@ impl TraceEntry {
     }
 }
 
-impl RequestTrace {
+impl RequestEntry {
     fn line(&self, is_ascii: bool) -> String {
         let arrow = if is_ascii { "->" } else { "→" };
-        let attempts: Vec<String> = self.attempts.iter().map(AttemptTrace::words).collect();
+        let attempts: Vec<String> = self.attempts.iter().map(AttemptEntry::words).collect();
         let attempts = attempts.join(&format!(" {arrow} "));
         let session = if self.session.is_empty() { "-" } else { &self.session };
         let pin = self.pin.as_ref().map(|it| format!("  pin={}#{}", it.backend, it.key));
@@ -140,7 +140,7 @@ impl RequestTrace {
     }
 }
 
-impl AttemptTrace {
+impl AttemptEntry {
     fn words(&self) -> String {
         let kind = match (self.is_last_resort, self.is_trial) {
             (true, _) => " last resort",

@@ -18,7 +18,7 @@ use tidegate_core::{
     settings::{KeyFingerprint, Membership, Settings},
 };
 
-use crate::timeline::{plot::World, script::Script};
+use crate::timeline::{plot::TimelineWorld, script::Script};
 
 /// Every secret is there, and none is real.
 struct NoSecrets;
@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path) -> Result<Config, String> {
 }
 
 /// The world of a config, in which every backend is fine. `None` without a route.
-pub(in crate::timeline) fn world(config: &Config) -> Option<World> {
+pub(in crate::timeline) fn world(config: &Config) -> Option<TimelineWorld> {
     let mut settings = config.settings.clone();
     // Every key of the file is another one, though none is real.
     for (number, key) in settings.keys.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ pub(in crate::timeline) fn world(config: &Config) -> Option<World> {
     let wanted = config.file.default_route.as_deref();
     let named = wanted.and_then(|name| settings.routes.iter().position(|it| it.name == name));
     let route = named.or((!settings.routes.is_empty()).then_some(0))?;
-    Some(World {
+    Some(TimelineWorld {
         route,
         scripts: vec![Script::fine(); settings.backends.len()],
         timeouts: settings.backends.iter().map(|it| timeouts(&config.file, &it.id)).collect(),

@@ -12,7 +12,7 @@ use tidegate_core::time::{Millis, Now};
 use super::Desk;
 use crate::timeline::{
     codes,
-    file::{Action, PhaseFile},
+    file::{BackendAction, PhaseFile},
     script::{Act, Pace, Phase, Script},
 };
 
@@ -56,7 +56,7 @@ pub(super) fn scripts(
 struct Readable<'a> {
     here: KeyPath,
     at: Now,
-    action: Action,
+    action: BackendAction,
     file: &'a PhaseFile,
 }
 
@@ -102,13 +102,13 @@ fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'
             desk.refuse(&here.key("at"), Diagnostic::warning(&codes::BAD_PHASE, message));
         }
         refuse_strays(it, desk);
-        if *action == Action::Ok {
+        if *action == BackendAction::Ok {
             pace = paced(file);
         }
         script.phases.push(phase(it, pace, desk));
         let returns_at = at.after(file.down.as_ref().map_or(DOWN_FOR, |down| down.millis()));
         let next = phases.get(index + 1).map(|next| next.at);
-        if *action == Action::Restart && next.is_none_or(|next| returns_at < next) {
+        if *action == BackendAction::Restart && next.is_none_or(|next| returns_at < next) {
             script.phases.push(Phase::fine(returns_at, pace));
         }
     }
@@ -130,17 +130,17 @@ fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
     let Readable { here, at, action, file } = it;
     let tokens = file.tokens.unwrap_or(BROKEN_AFTER);
     let act = match action {
-        Action::Ok => Act::Answer { factor: 1.0 },
-        Action::Slow => Act::Answer { factor: factor(file, here, desk) },
-        Action::Status => status(file, here, desk),
-        Action::Refuse | Action::Restart => Act::Refuse,
-        Action::Hang => Act::Hang,
-        Action::Stall => Act::Stall { tokens },
-        Action::Truncate => Act::Truncate { tokens },
-        Action::ErrorEvent => Act::ErrorEvent,
-        Action::CommentsOnly => Act::CommentsOnly,
-        Action::Auth => Act::Status { status: 401, retry_after: None },
-        Action::Exhausted => Act::Status { status: 402, retry_after: None },
+        BackendAction::Ok => Act::Answer { factor: 1.0 },
+        BackendAction::Slow => Act::Answer { factor: factor(file, here, desk) },
+        BackendAction::Status => status(file, here, desk),
+        BackendAction::Refuse | BackendAction::Restart => Act::Refuse,
+        BackendAction::Hang => Act::Hang,
+        BackendAction::Stall => Act::Stall { tokens },
+        BackendAction::Truncate => Act::Truncate { tokens },
+        BackendAction::ErrorEvent => Act::ErrorEvent,
+        BackendAction::CommentsOnly => Act::CommentsOnly,
+        BackendAction::Auth => Act::Status { status: 401, retry_after: None },
+        BackendAction::Exhausted => Act::Status { status: 402, retry_after: None },
     };
     let usual = if act == Act::Refuse { REFUSED_AFTER } else { ERROR_AFTER };
     Phase {
@@ -150,7 +150,7 @@ fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
         share: file.share.map_or(1.0, |share| share.fraction()),
         pace,
         error_after: file.latency.as_ref().map_or(usual, |it| it.millis()),
-        cuts: *action == Action::Restart,
+        cuts: *action == BackendAction::Restart,
     }
 }
 
@@ -194,7 +194,7 @@ fn status(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> Act {
 /// A key that means nothing with its `do` would mislead whoever reads the file.
 fn refuse_strays(it: &Readable<'_>, desk: &mut Desk<'_>) {
     let Readable { here, action, file, .. } = it;
-    use Action::{
+    use BackendAction::{
         Auth, CommentsOnly, ErrorEvent, Exhausted, Hang, Ok, Refuse, Restart, Slow, Stall, Status,
         Truncate,
     };
@@ -211,7 +211,7 @@ fn refuse_strays(it: &Readable<'_>, desk: &mut Desk<'_>) {
         Auth,
         Exhausted,
     ][..];
-    let takes: &[(&str, bool, &[Action])] = &[
+    let takes: &[(&str, bool, &[BackendAction])] = &[
         ("latency", file.latency.is_some(), errors),
         ("jitter", file.jitter.is_some(), &[Ok]),
         ("tokens", file.tokens.is_some(), &[Ok, Stall, Truncate]),

@@ -22,7 +22,7 @@ use super::{Desk, config};
 use crate::timeline::{
     codes,
     file::{ConfigKey, InlineConfig, TimelineFile},
-    plot::World,
+    plot::TimelineWorld,
     script::Script,
 };
 
@@ -35,7 +35,7 @@ pub(super) fn world(
     scripts: IndexMap<String, Script>,
     folder: &Path,
     desk: &mut Desk<'_>,
-) -> Option<World> {
+) -> Option<TimelineWorld> {
     match &file.config {
         None => Some(inline(&InlineConfig::default(), scripts, desk)),
         Some(ConfigKey::Word(word)) if word == "default" => {
@@ -52,7 +52,7 @@ fn from_file(
     scripts: IndexMap<String, Script>,
     folder: &Path,
     desk: &mut Desk<'_>,
-) -> Option<World> {
+) -> Option<TimelineWorld> {
     let here = KeyPath::from("config");
     let mut refuse = |problem: String| {
         let message = format!("`config`: {} cannot be used: {problem}", quoted(path));
@@ -82,7 +82,11 @@ fn from_file(
     Some(world)
 }
 
-fn inline(config: &InlineConfig, scripts: IndexMap<String, Script>, desk: &mut Desk<'_>) -> World {
+fn inline(
+    config: &InlineConfig,
+    scripts: IndexMap<String, Script>,
+    desk: &mut Desk<'_>,
+) -> TimelineWorld {
     let health = health(&config.health, desk);
     let (ids, scripts): (Vec<String>, Vec<Script>) = scripts.into_iter().unzip();
     let timeouts = TimeoutsFile::resolve(&[&config.timeouts]);
@@ -104,7 +108,7 @@ fn inline(config: &InlineConfig, scripts: IndexMap<String, Script>, desk: &mut D
         });
     }
     settings.routes.push(route(config, &ids, desk));
-    World {
+    TimelineWorld {
         route: 0,
         timeouts: vec![timeouts; ids.len()],
         probes: vec![probe(config); settings.endpoints.len()],

@@ -8,12 +8,12 @@ use tidegate_core::time::Now;
 
 use super::Desk;
 use crate::timeline::{
-    file::{Between, ExpectFile, Moments},
+    file::{Between, Moments, TimelineExpectFile},
     plot::{Shares, Span, Want},
 };
 
 /// Every expectation of the file, in a fixed order.
-pub(super) fn wants(file: &ExpectFile, ids: &[String], desk: &mut Desk<'_>) -> Vec<Want> {
+pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'_>) -> Vec<Want> {
     let here = KeyPath::from("expect");
     let mut wants = Vec::new();
     let mut add = |want: Want| wants.push(want);

@@ -9,7 +9,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use super::{Engine, Event, Ongoing};
+use super::{Engine, EngineEvent, Ongoing};
 use crate::{
     audit::Chosen,
     timeline::course::{Conditions, More, course, left},
@@ -152,7 +152,7 @@ impl Engine<'_> {
         let wake_at = wake_at.and_then(|(plan, permit)| plan.wake_at(permit));
         let at = call.attempt.next().min(wake_at.unwrap_or(Now::NEVER));
         let turn = call.turn;
-        self.schedule(at, Event::Call { slot, turn });
+        self.schedule(at, EngineEvent::Call { slot, turn });
     }
 
     /// The next thing of an attempt happens.

@@ -11,7 +11,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use super::{Call, Engine, Event, Ongoing, between};
+use super::{Call, Engine, EngineEvent, Ongoing, between};
 use crate::{rng::Rng, timeline::plot::Plot};
 
 /// The first pause of a client.
@@ -125,7 +125,7 @@ impl Engine<'_> {
             let pause = PAUSE.scaled(f64::from(1_u32 << call.retries.min(8))).min(PAUSE_MAX);
             call.retries += 1;
             let cut = 1.0 - PAUSE_CUT * fraction(self.client_draws.draw());
-            self.schedule(now.after(pause.scaled(cut)), Event::Retry { slot });
+            self.schedule(now.after(pause.scaled(cut)), EngineEvent::Retry { slot });
             return;
         }
         if finish.end == End::Answered {

@@ -9,7 +9,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use super::{Engine, Event};
+use super::{Engine, EngineEvent};
 use crate::{
     audit::Probed,
     timeline::script::{Act, Phase},
@@ -24,7 +24,7 @@ impl Engine<'_> {
     pub(super) fn schedule_probe(&mut self, endpoint: usize) {
         let due = self.probes[endpoint].next_due();
         if let Some(due) = due.filter(|due| due.0 <= self.plot.lasts.0) {
-            self.schedule(due, Event::ProbeTick { endpoint: endpoint as u32 });
+            self.schedule(due, EngineEvent::ProbeTick { endpoint: endpoint as u32 });
         }
     }
 
@@ -34,7 +34,7 @@ impl Engine<'_> {
             self.tally.probes += 1;
             let timeout = self.probes[endpoint].settings().timeout;
             let (outcome, after) = self.probe_course(endpoint, timeout);
-            let event = Event::ProbeEnd { endpoint: endpoint as u32, outcome };
+            let event = EngineEvent::ProbeEnd { endpoint: endpoint as u32, outcome };
             self.schedule(now.after(after), event);
         }
         self.schedule_probe(endpoint);

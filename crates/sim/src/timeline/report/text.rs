@@ -5,7 +5,7 @@ use tidegate_core::time::Millis;
 
 use super::TimelineReport;
 use crate::{
-    lanes::{Glyphs, Lane, Mark, Picture},
+    lanes::{Lane, LaneGlyphs, Mark, Picture},
     paint::Tone,
     scenario::RenderOptions,
     timeline::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// Lanes, counters, expectations.
 pub(super) fn graph(report: &TimelineReport, options: &RenderOptions) -> String {
-    let glyphs = Glyphs::of(options.ascii);
+    let glyphs = LaneGlyphs::of(options.ascii);
     let mut lines = header(report, options.width, glyphs);
     let picture = picture(report, options);
     lines.extend(picture.draw(options.width, glyphs, options.paint()));
@@ -35,7 +35,7 @@ pub(super) fn traced(
     entries: &[TraceEntry],
     options: &RenderOptions,
 ) -> String {
-    let glyphs = Glyphs::of(options.ascii);
+    let glyphs = LaneGlyphs::of(options.ascii);
     let mut lines = header(report, options.width, glyphs);
     lines.extend(entries.iter().map(|it| it.line(options.ascii)));
     if entries.is_empty() {
@@ -83,7 +83,7 @@ pub(super) fn to_ascii(text: &str) -> String {
 }
 
 /// Name and story on the left, seed and length on the right.
-fn header(report: &TimelineReport, width: usize, glyphs: &Glyphs) -> Vec<String> {
+fn header(report: &TimelineReport, width: usize, glyphs: &LaneGlyphs) -> Vec<String> {
     let plot = &report.plot;
     let story = match plot.about.as_str() {
         "" => plot.name.clone(),
@@ -169,7 +169,11 @@ fn counters(tally: &Tally, width: usize) -> Vec<String> {
     wrapped(&facts, "   ", width)
 }
 
-fn expectations(report: &TimelineReport, options: &RenderOptions, glyphs: &Glyphs) -> Vec<String> {
+fn expectations(
+    report: &TimelineReport,
+    options: &RenderOptions,
+    glyphs: &LaneGlyphs,
+) -> Vec<String> {
     let paint = options.paint();
     let pass = paint.apply(Tone::Good, &glyphs.pass.to_string());
     let fail = paint.apply(Tone::Bad, &glyphs.fail.to_string());
