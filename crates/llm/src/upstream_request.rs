@@ -8,6 +8,8 @@ use tidegate_gateway::provider::Target;
 use tidegate_net::passed::PASSED;
 use tidegate_net::upstream::SplicedBody;
 use tidegate_wire::{
+    convert::history::without_foreign_thinking,
+    dialect::Dialect,
     gemini::{self, GeminiCall},
     head::RequestHead,
     splice::{EncodedName, Spliced},
@@ -38,8 +40,20 @@ pub(crate) fn build(
         None => {
             let named = target.model.clone();
             let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
-            let spliced = Spliced::new(&inbound.body, head, &name);
-            let named_by_path = GeminiCall::of_path(&inbound.path).map(|call| {
+            let call = GeminiCall::of_path(&inbound.path);
+            let dialect = Dialect::of_path(&inbound.path);
+            let spliced = match without_foreign_thinking(dialect, &inbound.body) {
+                None => Spliced::new(&inbound.body, head, &name),
+                Some(body) => {
+                    let body = Bytes::from(body);
+                    let head = match &call {
+                        Some(call) => RequestHead::read_gemini(&body, call),
+                        None => RequestHead::read(&body),
+                    };
+                    Spliced::new(&body, &head.ok()?, &name)
+                }
+            };
+            let named_by_path = call.map(|call| {
                 let model = String::from_utf8_lossy(name.plain());
                 gemini::path_of(&model, call.method)
             });

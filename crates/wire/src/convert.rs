@@ -13,6 +13,7 @@
 //! - [`reply`]: a whole answer; [`stream`]: an answer as events; [`api_error`]: an error answer.
 //! - [`notes`]: what was lost, clamped or rewritten on the way. [`fault`]: why a request cannot be
 //!   converted at all.
+//! - [`history`]: what a request of the target's own dialect must not bring along.
 //! - [`target`]: what a writer must know of the target; [`context`]: what a writer of answers must
 //!   know of the request.
 //! - [`embeddings`]: the same for vectors, between the two dialects that have them.
@@ -44,6 +45,7 @@ pub mod embeddings;
 pub mod fault;
 pub mod fields;
 pub mod gemini;
+pub mod history;
 pub mod messages;
 pub mod notes;
 pub mod pair;

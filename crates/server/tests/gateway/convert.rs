@@ -213,6 +213,22 @@ fn what_cannot_be_converted_goes_to_a_target_that_takes_it_or_is_refused_by_name
 }
 
 #[test]
+fn thinking_from_elsewhere_does_not_reach_a_provider_that_would_refuse_it() {
+    let fake = good();
+    let request = json!({ "model": "r", "max_tokens": 5, "messages": [
+        { "role": "user", "content": "Hi" },
+        { "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "Hm.", "signature": "tidegate:none" },
+            { "type": "text", "text": "Hello." } ] },
+        { "role": "user", "content": "Go on." } ] });
+    let answer = gate(&[of(&fake, "anthropic")]).post(MESSAGES, &request.to_string());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let sent: Value = serde_json::from_str(&fake.calls().remove(0).text()).expect("JSON");
+    assert_eq!(sent["model"], "m");
+    assert_eq!(sent["messages"][1]["content"], json!([{ "type": "text", "text": "Hello." }]));
+}
+
+#[test]
 fn fields_that_do_not_cross_are_named() {
     let fake = good();
     let mut request: Value = serde_json::from_str(&chat("r", false)).expect("JSON");

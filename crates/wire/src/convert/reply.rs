@@ -7,7 +7,7 @@
 //! | `Length` | `length` | `max_tokens` | `incomplete`, `max_output_tokens` | `MAX_TOKENS` |
 //! | `ContextFull` | `length` | `model_context_window_exceeded` | as `Length` | `MAX_TOKENS` |
 //! | `ToolUse` | `tool_calls` | `tool_use` | `completed` | `STOP` with a call |
-//! | `Refusal` | `stop` with `refusal` | `refusal` | `completed` with a `refusal` part | `SAFETY` |
+//! | `Refusal` | `stop`, or `content_filter` without words | `refusal` | `completed` | `SAFETY` |
 //! | `ContentFilter` | `content_filter` | `refusal` | `incomplete`, `content_filter` | `SAFETY` … |
 //! | `Pause` | `stop` | `pause_turn` | `completed` | `STOP` |
 
@@ -56,6 +56,17 @@ pub enum StopReason {
     Pause,
 }
 
+impl StopReason {
+    /// As OpenAI's dialects tell it: a refusal by its words only, and without them as a filter.
+    #[must_use]
+    pub fn for_openai(&self, has_refusal_words: bool) -> Self {
+        match self {
+            Self::Refusal if !has_refusal_words => Self::ContentFilter,
+            other => other.clone(),
+        }
+    }
+}
+
 /// Tokens of one answer, each count a total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenUsage {
@@ -91,6 +102,12 @@ impl TokenUsage {
 }
 
 impl Reply {
+    /// Whether the model declined in words.
+    #[must_use]
+    pub fn has_refusal_words(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part.content, Content::Refusal(_)))
+    }
+
     /// Whether the model called a tool.
     #[must_use]
     pub fn calls_tools(&self) -> bool {

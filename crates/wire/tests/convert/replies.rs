@@ -78,7 +78,7 @@ fn stop_reasons_cross_in_both_directions() {
         ("max_tokens", "length"),
         ("tool_use", "tool_calls"),
         ("model_context_window_exceeded", "length"),
-        ("refusal", "stop"),
+        ("refusal", "content_filter"),
     ];
     for (reason, expected) in cases {
         let answer = to_chat(&json!({ "content": [], "stop_reason": reason }));

@@ -35,6 +35,7 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
     if !calls.is_empty() {
         message["tool_calls"] = Value::Array(calls);
     }
+    let reason = finish_reason(&reply.stop.for_openai(reply.has_refusal_words()));
     let logprobs =
         (!reply.logprobs.is_empty()).then(|| json!({ "content": reply.logprobs, "refusal": null }));
     let mut answer = json!({
@@ -46,7 +47,7 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
             "index": 0,
             "message": message,
             "logprobs": logprobs,
-            "finish_reason": finish_reason(&reply.stop),
+            "finish_reason": reason,
         }],
     });
     if let Some(usage) = reply.usage {

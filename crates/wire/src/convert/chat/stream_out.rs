@@ -22,6 +22,7 @@ pub struct ChatStreamWriter {
     is_free_text: bool,
     /// Whether the call that is open has arguments.
     has_arguments: bool,
+    has_refusal: bool,
     usage: Option<TokenUsage>,
     is_over: bool,
 }
@@ -36,6 +37,7 @@ impl ChatStreamWriter {
             calls: 0,
             is_free_text: false,
             has_arguments: false,
+            has_refusal: false,
             usage: None,
             is_over: false,
         }
@@ -89,7 +91,10 @@ impl WriteStream for ChatStreamWriter {
                 self.delta(&json!({ "role": "assistant", "content": "" }), out);
             }
             StreamEvent::Text(text) => self.delta(&json!({ "content": text }), out),
-            StreamEvent::Refusal(text) => self.delta(&json!({ "refusal": text }), out),
+            StreamEvent::Refusal(text) => {
+                self.has_refusal = true;
+                self.delta(&json!({ "refusal": text }), out);
+            }
             StreamEvent::Thinking(text) => self.delta(&json!({ "reasoning_content": text }), out),
             StreamEvent::ToolCallStart { id, name, is_free_text, .. } => {
                 self.calls += 1;
@@ -116,7 +121,8 @@ impl WriteStream for ChatStreamWriter {
             }
             StreamEvent::Usage(usage) => self.usage.get_or_insert_default().update(usage),
             StreamEvent::Stop(reason) => {
-                self.chunk(&json!({}), Some(finish_reason(&reason)), &Value::Null, out);
+                let reason = finish_reason(&reason.for_openai(self.has_refusal));
+                self.chunk(&json!({}), Some(reason), &Value::Null, out);
             }
             StreamEvent::End => self.end(out),
             StreamEvent::Error(error) => {
