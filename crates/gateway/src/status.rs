@@ -353,7 +353,10 @@ enum Shape {
 
 impl Shape {
     fn of(path: &str, headers: &HeaderMap) -> Self {
-        if path.starts_with("/v1beta/") {
+        // Google's newer SDKs ask below `/v1/` too, and are known by the headers of their own.
+        let names_google = |name: &str| headers.contains_key(name);
+        let is_googles = ["x-goog-api-client", "x-goog-api-key"].into_iter().any(names_google);
+        if path.starts_with("/v1beta/") || is_googles {
             Self::Google
         } else if headers.contains_key("anthropic-version") {
             Self::Anthropic

@@ -5,6 +5,7 @@ a hanging gateway fails a test instead of stopping the run. Retries stay at the 
 because whether an SDK retries is part of what is tested.
 """
 
+import base64
 import json
 import os
 import urllib.request
@@ -12,6 +13,7 @@ import uuid
 
 import anthropic
 import openai
+from google import genai
 
 URL = os.environ["TIDEGATE_URL"]
 KEY = os.environ["TIDEGATE_KEY"]
@@ -31,6 +33,15 @@ def openai_client(key=KEY, kind=openai.OpenAI):
 
 def anthropic_client(key=KEY, kind=anthropic.Anthropic):
     return kind(base_url=URL, api_key=key, timeout=TIMEOUT_S)
+
+
+def gemini_client(key=KEY):
+    options = genai.types.HttpOptions(base_url=URL, timeout=TIMEOUT_S * 1000)
+    return genai.Client(api_key=key, http_options=options)
+
+
+def pixel_bytes():
+    return base64.b64decode(PIXEL)
 
 
 def marked(text="good morning"):

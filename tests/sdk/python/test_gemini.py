@@ -78,7 +78,7 @@ class GeminiTest(unittest.TestCase):
 
     def test_a_broken_stream_raises_an_error(self):
         stream = self.models.generate_content_stream(
-            model="ebb-gemini/tokens-9+cut-after-3", contents="good morning"
+            model="ebb-gemini/cut-after-3", contents="good morning"
         )
         with self.assertRaises(errors.ServerError):
             for _ in stream:

@@ -177,7 +177,7 @@ mcp:
 }
 
 #[test]
-fn both_sdks_get_their_own_shape() {
+fn every_sdk_gets_its_own_shape() {
     let live = bed();
     let all = caller(&live, "canary-caller-all");
     let openai = models(&live, &all, Shape::of("/v1/models", &HeaderMap::new()));
@@ -189,6 +189,11 @@ fn both_sdks_get_their_own_shape() {
     let anthropic = models(&live, &all, Shape::of("/v1/models", &headers));
     assert_eq!((&anthropic["has_more"], &anthropic["first_id"]), (&json!(false), &json!("fast")));
     assert_eq!(anthropic["data"][0]["type"], "model");
+    let google = models(&live, &all, Shape::of("/v1beta/models", &HeaderMap::new()));
+    assert_eq!(google["models"][0]["name"], "models/fast");
+    let mut headers = HeaderMap::new();
+    headers.insert("x-goog-api-client", "google-genai-sdk".parse().expect("a header value"));
+    assert_eq!(models(&live, &all, Shape::of("/v1/models", &headers)), google);
     assert_eq!(anthropic["data"][0]["created_at"], "1970-01-01T00:00:00Z");
 }
 
