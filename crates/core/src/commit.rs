@@ -12,15 +12,15 @@
 //!
 //! Rules kept here:
 //! - Of the two limits of a route's hold, events and time, the one that is reached first ends it.
-//! - No more is held than the limits say: an answer that exceeds them is committed as it stands. One
-//!   that is converted to another dialect cannot be, so the shell bounds it.
+//! - No more is held than the limits say: an answer that exceeds them is committed as it stands.
+//!   One that is converted to another dialect cannot be, so the shell bounds it.
 //! - The client's patience commits what has come (`plan/patience.rs`); the end of a complete answer
 //!   commits it, too.
 //! - Health learns of the content at the commit, because only that ends every chance of another
 //!   attempt. The time to content is that of the first content itself.
 //!
-//! A permit carries what is held of its answer; `permit.rs` has the calls that the shell makes. Left
-//! to others: which bytes are content (the wire crate), and waiting (the shell).
+//! A permit carries what is held of its answer; `permit.rs` has the calls that the shell makes.
+//! Left to others: which bytes are content (the wire crate), and waiting (the shell).
 
 use serde::{Deserialize, Serialize};
 

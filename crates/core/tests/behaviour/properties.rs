@@ -124,7 +124,8 @@ proptest! {
                 continue;
             };
             let session = session.map_or_else(String::new, |it| it.to_string());
-            let mut plan = bed.begin("main", &RequestSpec { session: &session, ..RequestSpec::default() });
+            let spec = RequestSpec { session: &session, ..RequestSpec::default() };
+            let mut plan = bed.begin("main", &spec);
             let mut endings = endings.iter().cycle();
             while let Step::Attempt(permit) = bed.next(&mut plan) {
                 let attempt = *plan.attempts().iter().last().expect("one was made");
@@ -174,7 +175,8 @@ proptest! {
         });
         for (now, outcome) in steps {
             bed.now = Now(now);
-            let ask = RequestSpec { session: "s", within: Some(Millis(within)), ..RequestSpec::default() };
+            let limit = Some(Millis(within));
+            let ask = RequestSpec { session: "s", within: limit, ..RequestSpec::default() };
             bed.request_as(&ask, |_| outcome);
             bed.core.endpoint_probed(bed.now, "host", probed(now % 2 == 0), true, &mut bed.notes);
             let mut held = bed.begin("main", &ask);
@@ -182,7 +184,8 @@ proptest! {
                 permit.content(Now(now), Millis(now), &mut bed.notes);
             }
             let patience = Some(Millis(within));
-            let mut held = bed.begin("main", &RequestSpec { patience, is_stream: true, ..RequestSpec::default() });
+            let streamed = RequestSpec { patience, is_stream: true, ..RequestSpec::default() };
+            let mut held = bed.begin("main", &streamed);
             while let Step::Attempt(mut permit) = bed.next(&mut held) {
                 permit.sent(bed.now);
                 bed.now = held.wake_at(&permit).unwrap_or(bed.now).max(bed.now);
