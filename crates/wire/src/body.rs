@@ -14,14 +14,9 @@
 //! Left to others: which class the error has ([`crate::classify`]); answers that are not JSON on
 //! purpose, such as audio (the server).
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
-
 use crate::dialect::Dialect;
-use crate::json::{Fault, Scanner, What, is_blank};
-
-static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
+use crate::error_key::is_error;
+use crate::json::{Fault, Scanner, What};
 
 /// What a 2xx body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,37 +49,6 @@ pub fn kind(dialect: Dialect, body: &[u8]) -> BodyKind {
         }
         (_, Ok(())) => BodyKind::Answer,
     }
-}
-
-/// Whether the object in `text` is an error. Text that breaks off is judged by what is there.
-pub(crate) fn is_error(text: &[u8]) -> bool {
-    ERROR.find(text).is_some() && has_error_key(text).unwrap_or(false)
-}
-
-fn has_error_key(text: &[u8]) -> Result<bool, Fault> {
-    let mut scanner = Scanner::of_answer(text);
-    // Gemini wraps its errors into a list.
-    if scanner.peek() == Some(b'[') {
-        scanner.enter(b'[')?;
-    }
-    let mut walk = scanner.enter(b'{')?;
-    while let Some(key) = scanner.next_key(&mut walk)? {
-        let value = scanner.rest();
-        if key.is("error") && says_something(value) {
-            return Ok(true);
-        }
-        if (key.is("type") || key.is("object")) && value.starts_with(b"\"error\"") {
-            return Ok(true);
-        }
-        scanner.skip_value()?;
-    }
-    Ok(false)
-}
-
-/// Whether the value of an `error` key tells of one: some servers write `0` or `false` for none.
-fn says_something(value: &[u8]) -> bool {
-    let is_zero = || Scanner::of_answer(value).number().is_ok_and(|it| it.parse() == Ok(0.0_f64));
-    !is_blank(value) && !value.starts_with(b"false") && !is_zero()
 }
 
 #[cfg(test)]

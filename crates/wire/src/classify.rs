@@ -21,8 +21,8 @@ pub mod table;
 use http::HeaderMap;
 use tidegate_core::outcome::{Outcome, OutcomeKind};
 
-use crate::body::is_error;
 use crate::error_fields::ErrorFields;
+use crate::error_key::is_error;
 use crate::retry_after::retry_after;
 use table::{Place, ROWS, Row};
 

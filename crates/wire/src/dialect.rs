@@ -21,11 +21,10 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::body::is_error;
+use crate::error_key::is_error;
 use crate::frame::Frame;
-use crate::gemini::GeminiCall;
+use crate::gemini::{self, GeminiCall};
 use crate::json::{Fault, Scanner, is_blank};
-use crate::operation::Operation;
 
 /// What a request speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,7 +80,7 @@ impl Dialect {
             "/v1/responses" => Self::OpenAiResponses,
             "/v1/messages" => Self::AnthropicMessages,
             _ if path.starts_with("/v1/messages/") => Self::AnthropicJson,
-            _ if Operation::of_path(path) == Some(Operation::Gemini) => {
+            _ if gemini::is_path(path) => {
                 let generates = GeminiCall::of_path(path).is_some_and(|it| it.method.generates());
                 if generates { Self::Gemini } else { Self::GeminiJson }
             }

@@ -86,6 +86,13 @@ impl<'a> GeminiCall<'a> {
     }
 }
 
+/// Whether a path belongs to Gemini's API, whatever its method is.
+#[must_use]
+pub fn is_path(path: &str) -> bool {
+    let names_method = |below: &str| below.contains(':');
+    path.starts_with("/v1beta/") || path.strip_prefix("/v1/models/").is_some_and(names_method)
+}
+
 /// The path of `method` for a model at a provider of Gemini's API.
 #[must_use]
 pub fn path_of(model: &str, method: GeminiMethod) -> String {

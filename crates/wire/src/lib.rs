@@ -29,6 +29,7 @@ pub mod convert;
 pub mod dialect;
 pub mod error_body;
 mod error_fields;
+mod error_key;
 pub mod events;
 pub mod form;
 pub mod frame;

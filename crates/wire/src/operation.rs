@@ -17,6 +17,7 @@ use tidegate_core::settings::{Kind, Protocol};
 
 use crate::convert::pair::formats_from;
 use crate::dialect::Dialect;
+use crate::gemini;
 
 /// What a POST asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,6 @@ impl Operation {
     /// The operation of a path, if it can have one.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
-        let is_method = |below: &str| below.contains(':');
         Some(match path {
             "/v1/chat/completions" => Self::ChatCompletions,
             "/v1/responses" => Self::Responses,
@@ -67,8 +67,7 @@ impl Operation {
             "/v1/messages" | "/v1/messages/count_tokens" => Self::Messages,
             _ if RELAYED.contains(&path) => Self::Relayed,
             _ if MEDIA.iter().any(|start| path.starts_with(start)) => Self::Media,
-            _ if path.starts_with("/v1beta/") => Self::Gemini,
-            _ if path.strip_prefix("/v1/models/").is_some_and(is_method) => Self::Gemini,
+            _ if gemini::is_path(path) => Self::Gemini,
             _ if path.starts_with("/v1/") => Self::Unlisted,
             _ => return None,
         })
