@@ -32,6 +32,9 @@ const REST_MIN: f32 = 0.3;
 /// How far below the best sum a tool is still worth showing.
 const RELEVANT: f32 = 6.0;
 
+/// How far below the first a tool may be that goes before it by its action alone.
+const CLOSE: f32 = 2.0;
+
 /// How many of the first are looked at for one that fits the action better.
 const RIVALS: usize = 8;
 
@@ -136,7 +139,7 @@ impl Index {
             order.truncate(looked_at);
         }
         order.sort_unstable_by(compare);
-        self.prefer_action(step.action, &mut order);
+        self.prefer_action(step.action, &sums, &mut order);
         order.truncate(limit);
         let threshold = threshold(self.documents.len(), self.unknown(&step));
         let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
@@ -153,11 +156,11 @@ impl Index {
 
     /// Brings the tool to the front that does what is wanted, where the first one does something
     /// else to the same object of the same server.
-    fn prefer_action(&self, wanted: Action, order: &mut [usize]) {
+    fn prefer_action(&self, wanted: Action, sums: &[f32], order: &mut [usize]) {
         let Some(&first) = order.first() else { return };
         let rivals = order.iter().take(RIVALS).position(|rival| {
             self.servers.of(*rival) == self.servers.of(first)
-                && self.is_preferred(wanted, *rival, first)
+                && self.is_preferred(wanted, sums, (*rival, first))
         });
         if let Some(at) = rivals {
             order[..=at].rotate_right(1);
@@ -165,7 +168,7 @@ impl Index {
     }
 
     /// Whether one tool does what is wanted and the other does not, as far as can be told.
-    fn is_preferred(&self, wanted: Action, one: usize, other: usize) -> bool {
+    fn is_preferred(&self, wanted: Action, sums: &[f32], (one, other): (usize, usize)) -> bool {
         let (own, others) = (self.actions[one], self.actions[other]);
         let does = wanted.shared(own) > 0.0 && wanted.shared(others) == 0.0;
         let is_opposite = wanted.agreement(others) < 0.0;
@@ -173,7 +176,10 @@ impl Index {
         let is_same = objects[0] == objects[1] && !objects[0].is_empty();
         let has_common =
             objects[0].is_empty() || objects[0].iter().any(|it| objects[1].contains(it));
-        does && wanted.agreement(own) >= 0.0 && (is_same || (is_opposite && has_common))
+        let is_close = sums[one] >= sums[other] - CLOSE;
+        let is_fitting =
+            if is_opposite { is_same || (is_close && has_common) } else { is_same && is_close };
+        does && wanted.agreement(own) >= 0.0 && is_fitting
     }
 
     /// Every part of every document for a request, as the weights are fitted to it.
