@@ -3,7 +3,7 @@
 //!
 //! | form | OpenAI | Gemini |
 //! |---|---|---|
-//! | `inputs` | `input`: a text or a list of texts | `content` of one request, or of each of `requests` |
+//! | `inputs` | `input`: a text or a list of texts | `content` of each request |
 //! | `dimensions` | `dimensions` | `outputDimensionality` |
 //! | `is_base64` | `encoding_format: base64` | – |
 //! | `vectors` | `data[].embedding` | `embedding.values`, `embeddings[].values` |

@@ -5,7 +5,7 @@
 //! - Keys may be written in camel case or in snake case, and a list of one may be written without
 //!   its brackets; [`spelling`] brings both to one form before anything is read.
 //! - Tools and answers take a subset of JSON schema; [`schema`] rewrites what it refuses.
-//! - Signatures (`thoughtSignature`) stand beside calls and text, and must be base64; [`signature`].
+//! - Signatures (`thoughtSignature`) stand beside calls and text and are base64; [`signature`].
 
 pub mod error;
 mod logprobs;

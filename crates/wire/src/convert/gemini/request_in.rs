@@ -5,7 +5,7 @@
 //!   without one answers the first open call of its name.
 //! - A result of one field `result` or `output` that is a text is that text, one of a text `error`
 //!   is an error; any other is its JSON.
-//! - A signature on plain text becomes a seal before that text ([`super::request_out`] puts it back).
+//! - A signature on plain text becomes a seal before it; [`super::request_out`] puts it back.
 //! - `cachedContent` is state at Google: such a request cannot be served elsewhere.
 
 use serde_json::{Map, Value};
