@@ -5,8 +5,8 @@
 //! name goes between them.
 //!
 //! Rules: nothing but the name changes; a body without `model` gets it as its first key, a form as
-//! its first part; Gemini's bodies change only where they repeat the name of the path; a name is escaped once, when its target is made ([`EncodedName`]), so that the
-//! hot path allocates nothing.
+//! its first part; Gemini's bodies change only where they repeat the name of the path; a name is
+//! escaped once, when its target is made ([`EncodedName`]), so that the hot path allocates nothing.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! What `tools/list` shows: the two tools, whose texts are those of `tidegate_search`, and the pinned
+//! What `tools/list` shows: the two tools, with the texts of `tidegate_search`, and the pinned
 //! ones beside them.
 
 use std::sync::Arc;

@@ -10,7 +10,8 @@ use super::{CHAT, MESSAGES, context, pair, parse};
 pub(super) const CHAT_STREAM: &str = concat!(
     "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"created\":3,\"model\":\"gpt\",",
     "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
-    "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Hm\"}}]}\n\n",
+    "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,",
+    "\"delta\":{\"reasoning_content\":\"Hm\"}}]}\n\n",
     ": comment\n\n",
     "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Good \"}}]}\n\n",
     "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"däy\"}}]}\n\n",

@@ -203,7 +203,8 @@ proptest! {
         let mut reader = responses::stream_in::ResponsesStreamReader::default();
         let read = events_of(&mut reader, &[&written]).expect("a stream");
         prop_assert_eq!(joined(read), joined(events.clone()));
-        let written = stream_of(&mut gemini::stream_out::GeminiStreamWriter::default(), events.clone());
+        let mut writer = gemini::stream_out::GeminiStreamWriter::default();
+        let written = stream_of(&mut writer, events.clone());
         let mut reader = gemini::stream_in::GeminiStreamReader::default();
         let read = events_of(&mut reader, &[&written]).expect("a stream");
         prop_assert_eq!(joined(read), joined(events));
