@@ -9,7 +9,7 @@ use crate::{
     choice::{ChoiceInput, PinUse, SelectedBy},
     commit::CommitCause,
     outcome::{Outcome, OutcomeKind},
-    read::Rank,
+    rank::Rank,
     time::Now,
 };
 

@@ -18,12 +18,11 @@
 use std::sync::Arc;
 
 use crate::{
-    breaker::{Breaker, Gate, Pass},
+    breaker::{Breaker, Gate},
     cell::Cell,
     mark::{ActiveMark, Mark},
-    permit::Permit,
     probe::SharedContact,
-    read::{Rank, rank},
+    rank::Rank,
     settings::{Abilities, BackendSettings, EndpointSettings, KeyFingerprint, KeySettings},
     sync::{AtomicU32, Ordering},
     time::{Millis, Now},
@@ -149,9 +148,6 @@ pub(crate) struct Leases {
     pub(crate) answer: Millis,
 }
 
-/// Added to every lease, so that an answer at the last moment is never stale.
-const LEASE_GRACE: Millis = Millis::seconds(1);
-
 /// What was read of a backend, all at one moment.
 pub(crate) struct Reading {
     pub(crate) own: Gate,
@@ -163,6 +159,15 @@ pub(crate) struct Reading {
 impl Reading {
     pub(crate) fn is_available(&self, now: Now) -> bool {
         self.own.is_free(now) && self.endpoint.is_none_or(|endpoint| endpoint.is_free(now))
+    }
+
+    pub(crate) fn rank(&self, now: Now) -> Rank {
+        let bit = |stands: bool, weight: u8| if stands { weight } else { 0 };
+        Rank(
+            bit(self.is_in_window, Rank::WINDOW)
+                | bit(!self.is_available(now), Rank::UNAVAILABLE)
+                | bit(self.is_excluded, Rank::EXCLUDED),
+        )
     }
 }
 
@@ -245,7 +250,7 @@ impl Backend {
 
     /// What stands against it, added up.
     pub(crate) fn rank(&self, now: Now) -> Rank {
-        rank(&self.read(now), now)
+        self.read(now).rank(now)
     }
 
     /// Where a probe of it looks: its endpoint's contact with traffic, else its own.
@@ -303,37 +308,6 @@ impl Backend {
     pub(crate) fn has_free_key(&self, now: Now, may_use: impl Fn(usize) -> bool) -> bool {
         (0..self.keys.len()).any(|key| may_use(key) && self.keys[key].is_free(now))
     }
-
-    /// The passes of both breakers or of neither.
-    pub(crate) fn take(self: &Arc<Self>, now: Now, key: usize, lease: Millis) -> Option<Permit> {
-        let lease_end = now.after(lease).after(LEASE_GRACE);
-        let own = self.health.cell.with(|guarded| guarded.breaker.take(now, lease_end))?;
-        let endpoint = match &self.endpoint {
-            None => None,
-            Some(endpoint) => match take_endpoint(endpoint, now, lease_end) {
-                Some(pass) => Some(pass),
-                None => {
-                    self.health.cell.with(|guarded| guarded.breaker.release(&own));
-                    return None;
-                }
-            },
-        };
-        Some(Permit::new(Arc::clone(self), now, key, Some(own), endpoint))
-    }
-
-    /// An attempt past every breaker, because nothing is available.
-    pub(crate) fn last_resort(self: &Arc<Self>, now: Now, key: usize) -> Permit {
-        Permit::new(Arc::clone(self), now, key, None, None)
-    }
-}
-
-/// A closed endpoint is passed without its lock: all targets of a provider share it.
-fn take_endpoint(endpoint: &Endpoint, now: Now, lease_end: Now) -> Option<Pass> {
-    let gate = endpoint.cell.gate();
-    if gate.half_open_from.is_none() {
-        return Some(Pass::ordinary(gate.generation, lease_end));
-    }
-    endpoint.cell.with(|guarded| guarded.breaker.take(now, lease_end))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -8,11 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    read::{Rank, Read},
-    settings::Tactic,
-    tactic,
-};
+use crate::{rank::Rank, read::Read, settings::Tactic, tactic};
 
 /// What a choice depends on besides the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

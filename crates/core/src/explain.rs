@@ -14,7 +14,8 @@ use crate::{
     mark::{ActiveMark, MarkReason},
     pins::Pins,
     plan::RequestSpec,
-    read::{Rank, Read},
+    rank::Rank,
+    read::Read,
     route::{Ability, Barred, Candidate, Needs, Route},
     time::{Millis, Now},
 };

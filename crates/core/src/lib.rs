@@ -37,6 +37,7 @@ pub mod permit;
 mod pins;
 pub mod plan;
 pub mod probe;
+pub mod rank;
 pub mod read;
 mod report;
 pub mod resend;

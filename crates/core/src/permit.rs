@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    backend::Backend,
+    backend::{Backend, Endpoint},
     breaker::Pass,
     commit::{AnswerForm, CommitCause, HeldAnswer},
     outcome::{Outcome, OutcomeKind},
@@ -14,6 +14,9 @@ use crate::{
     time::{Millis, Now},
     transition::Notes,
 };
+
+/// Added to every lease, so that an answer at the last moment is never stale.
+const LEASE_GRACE: Millis = Millis::seconds(1);
 
 /// The right to make one attempt of one backend with one key.
 #[derive(Debug)]
@@ -41,8 +44,41 @@ pub struct Permit {
     pub(crate) considered: Option<Now>,
 }
 
+impl Backend {
+    /// The passes of both breakers or of neither.
+    pub(crate) fn take(self: &Arc<Self>, now: Now, key: usize, lease: Millis) -> Option<Permit> {
+        let lease_end = now.after(lease).after(LEASE_GRACE);
+        let own = self.health.cell.with(|guarded| guarded.breaker.take(now, lease_end))?;
+        let endpoint = match &self.endpoint {
+            None => None,
+            Some(endpoint) => match take_endpoint(endpoint, now, lease_end) {
+                Some(pass) => Some(pass),
+                None => {
+                    self.health.cell.with(|guarded| guarded.breaker.release(&own));
+                    return None;
+                }
+            },
+        };
+        Some(Permit::new(Arc::clone(self), now, key, Some(own), endpoint))
+    }
+
+    /// An attempt past every breaker, because nothing is available.
+    pub(crate) fn last_resort(self: &Arc<Self>, now: Now, key: usize) -> Permit {
+        Permit::new(Arc::clone(self), now, key, None, None)
+    }
+}
+
+/// A closed endpoint is passed without its lock: all targets of a provider share it.
+fn take_endpoint(endpoint: &Endpoint, now: Now, lease_end: Now) -> Option<Pass> {
+    let gate = endpoint.cell.gate();
+    if gate.half_open_from.is_none() {
+        return Some(Pass::ordinary(gate.generation, lease_end));
+    }
+    endpoint.cell.with(|guarded| guarded.breaker.take(now, lease_end))
+}
+
 impl Permit {
-    pub(crate) fn new(
+    fn new(
         backend: Arc<Backend>,
         began: Now,
         key: usize,

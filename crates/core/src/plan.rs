@@ -35,7 +35,7 @@ use crate::{
     outcome::{GoOn, Outcome, OutcomeKind},
     permit::Permit,
     pins::{Pin, PinKey, Pins},
-    read::Rank,
+    rank::Rank,
     route::{Ability, Barred, Candidate, Needs, Route},
     settings::{KeyFingerprint, OnAuthError, PinMode},
     time::{Millis, Now},

@@ -7,51 +7,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    backend::{Backend, Reading},
+    backend::Backend,
     breaker::{Gate, State},
     latency::LatencyRead,
+    rank::Rank,
     settings::Tactic,
     time::Now,
 };
-
-/// What stands against a target: a window (1), a breaker (2), an exclusion (4), added up.
-/// The lowest rank present is used; 0 is nothing.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Rank(pub u8);
-
-impl Rank {
-    /// Inside a window.
-    pub const WINDOW: u8 = 1;
-    /// A breaker makes it unavailable.
-    pub const UNAVAILABLE: u8 = 2;
-    /// Excluded.
-    pub const EXCLUDED: u8 = 4;
-
-    /// Whether nothing stands against it.
-    #[must_use]
-    pub const fn is_clear(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether an attempt at this rank would be a last resort.
-    #[must_use]
-    pub const fn is_last_resort(self) -> bool {
-        self.0 & Self::UNAVAILABLE != 0
-    }
-
-    /// Whether attempts at this rank are limited: those past a breaker or an exclusion.
-    #[must_use]
-    pub const fn is_limited(self) -> bool {
-        self.0 & (Self::UNAVAILABLE | Self::EXCLUDED) != 0
-    }
-
-    pub(crate) const fn unavailable(self) -> Self {
-        Self(self.0 | Self::UNAVAILABLE)
-    }
-}
 
 /// What was read of one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,7 +55,7 @@ impl Read {
         tactic: Tactic,
     ) -> Self {
         let reading = backend.read(now);
-        let rank = rank(&reading, now);
+        let rank = reading.rank(now);
         let is_open = |gate: &Gate| gate.state(now) == State::Open;
         let any_open = is_open(&reading.own) || reading.endpoint.as_ref().is_some_and(is_open);
         let latency = match tactic {
@@ -115,13 +77,4 @@ impl Read {
             latency,
         }
     }
-}
-
-pub(crate) fn rank(reading: &Reading, now: Now) -> Rank {
-    let bit = |stands: bool, weight: u8| if stands { weight } else { 0 };
-    Rank(
-        bit(reading.is_in_window, Rank::WINDOW)
-            | bit(!reading.is_available(now), Rank::UNAVAILABLE)
-            | bit(reading.is_excluded, Rank::EXCLUDED),
-    )
 }

@@ -11,7 +11,7 @@ use crate::{
     cell::{Cell, LastError},
     explain::Obstacle,
     mark::{ActiveMark, MarkReason},
-    read::{Rank, rank},
+    rank::Rank,
     time::Now,
 };
 
@@ -161,7 +161,7 @@ impl BackendSnapshot {
             id: backend.id.to_string(),
             state,
             healthy: state != State::Open && !reading.is_in_window && !reading.is_excluded,
-            rank: rank(&reading, now),
+            rank: reading.rank(now),
             consecutive_failures,
             // What is wrong with the host is wrong with the target; the later error is the one.
             last_error: last_error.into_iter().chain(endpoint_error).max_by_key(|error| error.at),

@@ -81,7 +81,7 @@ fn expected(read: &Read) -> (u8, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{breaker::State, latency::LatencyRead, read::Rank, time::Millis};
+    use crate::{breaker::State, latency::LatencyRead, rank::Rank, time::Millis};
 
     fn read(candidate: u16) -> Read {
         Read {

@@ -16,7 +16,8 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Plan, RequestSpec, Step},
-    read::{Rank, Read},
+    rank::Rank,
+    read::Read,
     settings::{
         Abilities, BackendSettings, BudgetSettings, EndpointSettings, HealthSettings,
         MemberSettings, Membership, RouteSettings, Settings,

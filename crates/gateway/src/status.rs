@@ -22,7 +22,7 @@ use tidegate_core::{
     LastError,
     explain::{Explanation, Verdict},
     plan::RequestSpec,
-    read::Rank,
+    rank::Rank,
     snapshot::{BackendSnapshot, Reason, Snapshot},
     time::Now,
 };

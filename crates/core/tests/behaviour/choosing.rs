@@ -8,7 +8,7 @@ use tidegate_core::{
     explain::{Condition, Obstacle, Verdict},
     outcome::OutcomeKind,
     plan::RequestSpec,
-    read::Rank,
+    rank::Rank,
     route::{Ability, Needs},
     settings::{Membership, Tactic},
     time::{Millis, Now},

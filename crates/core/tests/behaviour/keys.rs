@@ -1,6 +1,6 @@
 //! Key pools: windows per (target, key), exclusions per key, keys in turn.
 
-use tidegate_core::{breaker::State, mark::MarkReason, read::Rank, snapshot::Reason, time::Now};
+use tidegate_core::{breaker::State, mark::MarkReason, rank::Rank, snapshot::Reason, time::Now};
 
 use crate::bed::{Bed, come_back, ok, refused, status};
 
