@@ -118,6 +118,14 @@ fn a_refusal_keeps_its_words() {
 }
 
 #[test]
+fn a_refusal_without_words_is_incomplete_for_a_client_of_responses() {
+    let reply = Reply { stop: StopReason::Refusal, ..gemini_reply(&gemini_body()) };
+    let body = parsed(&responses::reply_out::write_reply(&reply, &ReplyContext::default()));
+    assert_eq!(body["status"], "incomplete");
+    assert_eq!(body["incomplete_details"]["reason"], "content_filter");
+}
+
+#[test]
 fn a_tool_of_free_text_is_called_with_free_text() {
     let reply = gemini_reply(&json!({"responseId": "r", "candidates": [{"content": {"parts": [
         {"functionCall": {"name": "patch", "args": {"input": "*** Begin"}}}]},

@@ -10,6 +10,7 @@ use crate::convert::reply::Reply;
 /// Writes the body.
 #[must_use]
 pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
+    let stop = reply.stop.for_openai(reply.has_refusal_words());
     let envelope = Envelope {
         id: reply.id.clone(),
         model: reply.model.clone(),
@@ -19,7 +20,7 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
     let mut logprobs = reply.logprobs.as_slice();
     let last = reply.parts.len().saturating_sub(1);
     for (at, part) in reply.parts.iter().enumerate() {
-        let is_cut = at == last && item::incomplete_reason(&reply.stop).is_some();
+        let is_cut = at == last && item::incomplete_reason(&stop).is_some();
         let status = if is_cut { "incomplete" } else { "completed" };
         let place = output.len();
         match &part.content {
@@ -53,6 +54,6 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
             | Content::ToolResult(_) => {}
         }
     }
-    let map = envelope.ended(&reply.stop, output, reply.usage.as_ref());
+    let map = envelope.ended(&stop, output, reply.usage.as_ref());
     Value::Object(map).to_string().into_bytes()
 }

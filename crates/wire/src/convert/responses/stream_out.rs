@@ -27,6 +27,7 @@ pub struct ResponsesStreamWriter {
     open: Option<OpenItem>,
     output: Vec<Value>,
     kept_bytes: usize,
+    has_refusal: bool,
     stop: StopReason,
     usage: Option<TokenUsage>,
     sequence: u64,
@@ -43,6 +44,7 @@ impl ResponsesStreamWriter {
             open: None,
             output: Vec::new(),
             kept_bytes: 0,
+            has_refusal: false,
             stop: StopReason::EndOfTurn,
             usage: None,
             sequence: 0,
@@ -72,6 +74,7 @@ impl WriteStream for ResponsesStreamWriter {
                 self.delta(&text, out);
             }
             StreamEvent::Refusal(text) => {
+                self.has_refusal = true;
                 if !matches!(self.kind(), Some(ItemKind::Refusal)) {
                     self.begin(ItemKind::Refusal, "msg", out);
                 }
@@ -107,7 +110,7 @@ impl WriteStream for ResponsesStreamWriter {
                 }
             }
             StreamEvent::Usage(later) => self.usage.get_or_insert_default().update(later),
-            StreamEvent::Stop(stop) => self.stop = stop,
+            StreamEvent::Stop(stop) => self.stop = stop.for_openai(self.has_refusal),
             StreamEvent::End => self.end(out),
             StreamEvent::Error(error) => self.error(&error, out),
         }
