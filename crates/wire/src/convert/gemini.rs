@@ -3,9 +3,9 @@
 //! What is particular here:
 //! - The path names the model and whether to stream ([`crate::gemini`]), so bodies say neither.
 //! - Keys may be written in camel case or in snake case, and a list of one may be written without
-//!   its brackets; [`spelling`] brings both to one form before anything is read.
-//! - Tools and answers take a subset of JSON schema; [`schema`] rewrites what it refuses.
-//! - Signatures (`thoughtSignature`) stand beside calls and text and are base64; [`signature`].
+//!   its brackets; `spelling` brings both to one form before anything is read.
+//! - Tools and answers take a subset of JSON schema; `schema` rewrites what it refuses.
+//! - Signatures (`thoughtSignature`) stand beside calls and text and are base64; `signature`.
 
 pub mod error;
 mod logprobs;
