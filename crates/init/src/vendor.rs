@@ -44,7 +44,8 @@ pub(crate) const VENDORS: &[Vendor] = &[
         serves: &[],
         model: "gpt-5-mini",
     },
-    // Google's endpoint for OpenAI clients; its own format is not served in this version.
+    // Google's endpoint for OpenAI clients: embeddings of such clients work there, and are not
+    // converted for `api: gemini`.
     Vendor {
         name: "gemini",
         litellm: &["gemini"],

@@ -38,7 +38,7 @@ use tokio::sync::Notify;
 use self::{listens::Listens, questions::Question};
 use super::{
     front::parked::ParkingLot,
-    ground::Ground,
+    ground::{Ground, LastUse},
     group::Group,
     hello::Hello,
     link::{Link, Owner},
@@ -72,7 +72,7 @@ pub(crate) struct Client {
     idle: Notify,
     questions: RefCell<BTreeMap<u64, Question>>,
     next_question: Cell<u64>,
-    last_use: Cell<(Now, u64)>,
+    last_use: Cell<LastUse>,
     is_over: Cell<bool>,
     /// A server has joined, or will not.
     turned: Notify,
@@ -174,11 +174,11 @@ impl Client {
 
     /// Since when nothing has happened; `None` while something is under way or the client listens.
     pub(crate) fn idle_since(&self) -> Option<Now> {
-        self.idle_order().map(|(since, _)| since)
+        self.idle_order().map(|last| last.at)
     }
 
     /// What orders idle sessions, the one that has been idle for longest first.
-    pub(crate) fn idle_order(&self) -> Option<(Now, u64)> {
+    pub(crate) fn idle_order(&self) -> Option<LastUse> {
         let is_heard = self.streams.standing().has_reader();
         let is_quiet = self.is_idle() && self.parked.is_empty() && !is_heard;
         is_quiet.then(|| self.last_use.get())

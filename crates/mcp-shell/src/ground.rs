@@ -17,6 +17,13 @@ use super::{
     stream::{Account, Retained},
 };
 
+/// A client's latest request; sessions that have been idle for longer come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LastUse {
+    pub(crate) at: Now,
+    number: u64,
+}
+
 /// The ground of the MCP thread.
 pub struct Ground {
     pub(crate) worker: Rc<Worker>,
@@ -76,9 +83,9 @@ impl Ground {
 
     /// The moment of a client's request, and its number among all of them: the clock alone does
     /// not tell which of two requests within a millisecond was later.
-    pub(crate) fn next_use(&self) -> (Now, u64) {
+    pub(crate) fn next_use(&self) -> LastUse {
         self.uses.set(self.uses.get() + 1);
-        (self.now(), self.uses.get())
+        LastUse { at: self.now(), number: self.uses.get() }
     }
 
     /// Talks to the core, and renders the transitions it tells of.

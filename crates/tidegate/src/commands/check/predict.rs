@@ -31,7 +31,7 @@ const OUTAGES: [&str; 8] = [
 /// Every backend fails in it, so no config survives it.
 const HOPELESS: &str = "total-loss";
 
-/// Eight outages of a route take about a tenth of a second.
+/// A check should take seconds, and every route plays eight outages.
 const MAX_ROUTES: usize = 16;
 
 /// What would become of one route.
