@@ -1,0 +1,60 @@
+// The first line: what this is, whether it is live, and the few controls of the page itself.
+
+import { html } from "../lib/html.js";
+import { clock } from "../lib/format.js";
+import { theme } from "../lib/theme.js";
+
+/** @typedef {import("../data/store.js").State} State */
+
+const LIVE = {
+  connecting: { glyph: "◌", word: "connecting", tone: "quiet" },
+  live: { glyph: "●", word: "live", tone: "good" },
+  lost: { glyph: "○", word: "reconnecting", tone: "open" },
+  login: { glyph: "✕", word: "login needed", tone: "off" },
+};
+
+const THEMES = { system: "◐ system", light: "○ light", dark: "● dark" };
+
+/** @param {{ app: any, state: State }} props */
+export function Header({ app, state }) {
+  const { snapshot } = state.known;
+  const live = state.demo ? { glyph: "▶", word: "demo", tone: "trial" } : LIVE[state.phase];
+  return html`
+    <header class="top">
+      <a class="skip" href="#main" onClick=${app.skip}>Skip to the verdict</a>
+      <strong class="mark">tidegate</strong>
+      <span class="file">${snapshot?.config.file ?? ""}</span>
+      <span class="sign ${live.tone}" data-phase=${state.phase}>
+        <span class="glyph" aria-hidden="true">${live.glyph}</span> ${live.word}</span>
+      <span class="spring"></span>
+      <span class="controls">
+        ${loginButton(app, state)}
+        <button type="button" onClick=${app.nextTheme} aria-label="Theme: ${theme()}">
+          ${THEMES[theme()]}</button>
+        <button type="button" onClick=${() => app.dialog("help")} aria-label="Help">?</button>
+      </span>
+    </header>`;
+}
+
+/**
+ * @param {any} app
+ * @param {State} state
+ */
+function loginButton(app, state) {
+  if (state.demo || !state.login?.token_configured) return null;
+  if (state.login.logged_in) {
+    return html`<button type="button" onClick=${app.logout}>Log out</button>`;
+  }
+  return html`<button type="button" onClick=${() => app.dialog("login")}>Log in</button>`;
+}
+
+/**
+ * Said at once when the page no longer follows the gateway; what is below it is old.
+ * @param {{ state: State }} props
+ */
+export const StaleBanner = ({ state }) => (state.phase !== "lost" ? null : html`
+  <p class="banner" role="alert">
+    <strong>Stale since ${clock(state.heardAt)}.</strong>${" "}
+    ${state.heardAt == null ? "The gateway does not answer." : "Everything below is old."}${" "}
+    The page keeps trying to reconnect.
+  </p>`);
