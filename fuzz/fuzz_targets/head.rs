@@ -1,0 +1,8 @@
+//! `cargo +nightly fuzz run head`: see [`checks::head`].
+#![no_main]
+
+#[path = "../checks.rs"]
+#[allow(dead_code, reason = "every target uses one of the checks")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::head(data));

@@ -1,0 +1,8 @@
+//! `cargo +nightly fuzz run request`: see [`checks::request`].
+#![no_main]
+
+#[path = "../checks.rs"]
+#[allow(dead_code, reason = "every target uses one of the checks")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::request(data));
