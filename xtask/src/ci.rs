@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 
 use crate::counts::Counts;
 use crate::stage::{Stage, timed};
-use crate::{conformance, deny, docs, mcp, say, sdk};
+use crate::{conformance, dashboard, deny, docs, mcp, say, sdk};
 
 /// Names a folder of scenario files that must pass; unset: the stage has nothing to run.
 const SCENARIOS: &str = "TIDEGATE_SCENARIOS";
@@ -38,6 +38,8 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     counts.add(Stage::cargo("test", &["test", "--workspace", "--no-fail-fast"]).run()?);
     counts.add(loom().run()?);
     counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);
+    let quick = "cargo xtask dashboard quick";
+    counts.add(timed("dashboard", quick, dashboard::quick)?);
     counts.add(timed("mcp", "cargo xtask mcp", mcp::run)?);
     counts.add(timed("conformance", "cargo xtask conformance", conformance::run)?);
     documentation().run()?;

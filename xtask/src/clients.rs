@@ -2,8 +2,10 @@
 //!
 //! Codex, opencode, aider and llm run as a user runs them, through a first target that answers,
 //! refuses, dies before its first content or dies in the middle of its stream. What each cell means
-//! is written in `tests/clients/run.py`, which this chore prepares: it builds the binary and
-//! installs the pinned clients under `target/clients`.
+//! is written in `tests/clients/run.py`. Codex, Claude Code, the Vercel AI SDK and LangChain run a
+//! tool loop whose provider is killed between two turns and continued by one of another vendor;
+//! that is `tests/clients/loop/run.py`. This chore builds the binary and installs the pinned
+//! clients under `target/clients`. With names of clients it runs those only.
 //!
 //! It is no part of `ci`: the clients are several hundred megabytes to install, and some of them
 //! wait for a minute between their own retries.
@@ -18,24 +20,42 @@ use crate::process::Program;
 use crate::stage::Stage;
 use crate::{deny, docs, install, say};
 
-/// Runs every client through every situation.
-pub(crate) fn run() -> anyhow::Result<()> {
+/// Who is in the situations, and who is in the tool loops.
+const SITUATIONS: [&str; 4] = ["codex", "opencode", "aider", "llm"];
+const LOOPS: [&str; 4] = ["codex", "claude", "ai", "langchain"];
+
+/// Runs every client through every situation and tool loop, or those that are named.
+pub(crate) fn run(only: &[&str]) -> anyhow::Result<()> {
+    if let Some(other) = only.iter().find(|it| !SITUATIONS.contains(it) && !LOOPS.contains(it)) {
+        bail!("no client is called `{other}`: there are {SITUATIONS:?} and {LOOPS:?}");
+    }
     Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
     let metadata = deny::metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
     let binary = Path::new(target).join("debug").join("tidegate");
     let sources = docs::root().join("tests").join("clients");
     let folder = Path::new(target).join("clients");
-    install::node(&sources.join("node"), &folder)?;
-    for name in ["aider", "llm"] {
+    install::node_of_this_machine(&sources.join("node"), &folder)?;
+    let is_asked = |name: &&str| only.is_empty() || only.contains(name);
+    for name in ["aider", "llm"].iter().filter(|name| is_asked(name)) {
         install::python(&sources.join(name), &folder.join(name))?;
     }
-    let mut command = Command::new("python3");
-    command.arg("-B").arg(sources.join("run.py")).arg(binary).arg(folder);
-    let (counts, is_good) = Program::new(command).run()?;
-    say::line(&format!("clients: {counts}"));
-    if !is_good || counts == Counts::default() {
-        bail!("a client was not served as it should be");
+    let mut failed = Vec::new();
+    for (program, clients) in [("run.py", SITUATIONS), ("loop/run.py", LOOPS)] {
+        let clients: Vec<&&str> = clients.iter().filter(|name| is_asked(name)).collect();
+        if clients.is_empty() {
+            continue;
+        }
+        let mut command = Command::new("python3");
+        command.arg("-B").arg(sources.join(program)).arg(&binary).arg(&folder).args(clients);
+        let (counts, is_good) = Program::new(command).run()?;
+        say::line(&format!("{program}: {counts}"));
+        if !is_good || counts == Counts::default() {
+            failed.push(program);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("a client was not served as it should be: {}", failed.join(" and "));
     }
     Ok(())
 }

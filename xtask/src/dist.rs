@@ -1,15 +1,19 @@
 //! `cargo xtask dist`: the release binary as it is handed out.
 //!
 //! Rules kept here:
-//! - Built from the lock file (`--locked`), with fat LTO, stripped.
+//! - Built from the lock file (`--locked`), with fat LTO, stripped. The same build with its names
+//!   stays in `target/dist-build/release`, for profilers.
 //! - It carries the list of the crates it was made of, as `cargo auditable` writes it (the section
 //!   `.dep-v0`), so that `cargo audit bin`, Trivy or Syft can tell later whether an advisory
 //!   concerns it.
 //! - No path of the machine that built it is inside: two checkouts in different folders give the
 //!   same bytes.
-//! - Manual pages and completions lie beside it, made by the binary itself.
+//! - Manual pages and completions lie beside it, made by the binary itself, and a Debian package
+//!   of all of it ([`debian`]); `SHA256SUMS` has the sums of what is handed out.
 //! - The result is looked at before it counts: a binary without the list, with symbols or with the
 //!   folder's path in it is an error.
+
+mod debian;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +30,7 @@ const AUDITABLE: CargoTool = CargoTool { command: "auditable", version: "0.7.7" 
 const CARGO_HELP: &str = "are crates within reach, and is rustup's stable toolchain installed?";
 const READELF_HELP: &str = "install binutils (they come with gcc)";
 
-/// Builds `target/dist/tidegate` and its checksum.
+/// Builds `target/dist/tidegate`, its package and their checksums.
 pub(crate) fn run() -> anyhow::Result<()> {
     let metadata = deny::metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
@@ -34,20 +38,32 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let tools = install::cargo_tool(target, &AUDITABLE)?;
     say::line("building with fat LTO: this takes some minutes");
     let built = build(target, &tools)?;
-    inspect(&built)?;
     let folder = target.join("dist");
     fs::create_dir_all(&folder).context("cannot make the folder of the result")?;
     let binary = folder.join("tidegate");
-    fs::copy(&built, &binary).context("cannot copy the binary")?;
-    let sum = quietly(
-        Command::new("sha256sum").arg("tidegate").current_dir(&folder),
-        "install coreutils",
-    )?;
-    fs::write(folder.join("SHA256SUMS"), &sum).context("cannot write the checksum")?;
+    let mut strip = Command::new("strip");
+    quietly(strip.arg("--strip-all").arg("-o").arg(&binary).arg(&built), READELF_HELP)?;
+    inspect(&binary)?;
     pages(&binary, &folder)?;
-    let size = fs::metadata(&binary).map(|it| it.len()).unwrap_or(0);
-    say::line(&format!("{} ({} KiB)\n{}", binary.display(), size / 1024, sum.trim_end()));
+    let package = debian::build(&folder, version(&metadata)?)?;
+    let mut sums = Command::new("sha256sum");
+    let sums = sums.args(["tidegate", &package]).current_dir(&folder);
+    let sums = quietly(sums, "install coreutils")?;
+    fs::write(folder.join("SHA256SUMS"), &sums).context("cannot write the checksums")?;
+    for name in ["tidegate", &package] {
+        let path = folder.join(name);
+        let size = fs::metadata(&path).map(|it| it.len()).unwrap_or(0);
+        say::line(&format!("{} ({} KiB)", path.display(), size / 1024));
+    }
+    say::line(sums.trim_end());
     Ok(())
+}
+
+/// The version of the program.
+fn version(metadata: &serde_json::Value) -> anyhow::Result<&str> {
+    let packages = metadata["packages"].as_array().context("cargo lists no packages")?;
+    let program = packages.iter().find(|it| it["name"] == "tidegate");
+    program.and_then(|it| it["version"].as_str()).context("cargo does not know `tidegate`")
 }
 
 /// Shells whose completions are packed, and the file names they look for.
@@ -93,6 +109,8 @@ fn build(target: &Path, tools: &Path) -> anyhow::Result<PathBuf> {
         .args(["auditable", "build", "--release", "--locked", "-p", "tidegate", "--target-dir"])
         .arg(&folder)
         .env("PATH", path)
+        // What is handed out is stripped afterwards: profilers need the names of this very build.
+        .env("CARGO_PROFILE_RELEASE_STRIP", "none")
         .env("RUSTFLAGS", remapped()?);
     quietly(&mut build, CARGO_HELP)?;
     Ok(folder.join("release").join("tidegate"))

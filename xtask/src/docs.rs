@@ -1,15 +1,20 @@
 //! Generated files: what is made from code, where it is kept, and whether it is fresh.
 //!
 //! Generated files are committed, so that a reader without a toolchain sees them and a change
-//! shows up as a diff. [`GENERATORS`] is the whole list: a path from the repository's root and
-//! the function that gives the file's text. A generator is pure: same code, same text.
+//! shows up as a diff. [`GENERATORS`] is the list: a path from the repository's root and the
+//! function that gives the file's text. A generator is pure: same code, same text.
+//!
+//! One page is written by a test instead, because it says what the test found: the matrix of
+//! dialects ([`MATRIX`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use tidegate_journal::api::schema;
 
 use crate::say;
+use crate::stage::Stage;
 
 /// A committed file and the function that writes its text.
 struct Generator {
@@ -30,7 +35,29 @@ const GENERATORS: &[Generator] = &[
         text: tidegate_sim::sequence::trace::schema_text,
     },
     Generator { path: "docs/sim-mcp.schema.json", text: tidegate_sim::mcp::trace::schema_text },
+    Generator {
+        path: "docs/sim-replay.schema.json",
+        text: tidegate_sim::timeline::compare::schema_text,
+    },
+    Generator { path: "web/demo/recording.json", text: crate::recording::text },
+    Generator { path: "docs/api/snapshot.schema.json", text: schema::snapshot },
+    Generator { path: "docs/api/events.schema.json", text: schema::events },
+    Generator { path: "docs/api/decisions.schema.json", text: schema::decisions },
+    Generator { path: "docs/api/decision.schema.json", text: schema::decision },
+    Generator { path: "docs/api/timeline.schema.json", text: schema::timeline },
+    Generator { path: "docs/api/incident.schema.json", text: schema::incident },
+    Generator { path: "docs/api/explain-backend.schema.json", text: schema::explain_backend },
+    Generator { path: "docs/api/explain-request.schema.json", text: schema::explain_request },
+    Generator { path: "docs/api/action.schema.json", text: schema::action },
+    Generator { path: "docs/api/reload.schema.json", text: schema::reload },
 ];
+
+/// The test that fills `docs/dialect-matrix.md`, or compares it.
+const MATRIX: &[&str] =
+    &["test", "-q", "-p", "tidegate-wire", "--test", "dialect_matrix", "every_cell"];
+
+/// Makes the test write its page.
+const WRITE_PAGE: &str = "TIDEGATE_WRITE_PAGE";
 
 /// Writes every generated file whose text changed.
 pub(crate) fn write() -> anyhow::Result<()> {
@@ -40,7 +67,7 @@ pub(crate) fn write() -> anyhow::Result<()> {
             .with_context(|| format!("cannot write `{}`", generator.path))?;
         say::line(&format!("wrote {}", generator.path));
     }
-    Ok(())
+    Stage::cargo("dialect matrix", MATRIX).with_env(WRITE_PAGE, "1").run().map(|_| ())
 }
 
 /// Fails, naming each file, if a generated file is not what its generator gives.
@@ -49,7 +76,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     if !stale.is_empty() {
         bail!("stale: {}; run `cargo xtask docs`", stale.join(", "));
     }
-    Ok(())
+    Stage::cargo("dialect matrix", MATRIX).run().map(|_| ())
 }
 
 /// The generators whose file is missing or differs.

@@ -39,6 +39,16 @@ pub(crate) fn python(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
 /// A folder with the programs and the packages that `package-lock.json` pins beside them, which is
 /// where node looks for packages.
 pub(crate) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+    node_by(&["ci"], sources, folder)
+}
+
+/// The same where the lock file has the packages of this kind of machine only: `npm ci` refuses
+/// such a file, `npm install` keeps to what it pins.
+pub(crate) fn node_of_this_machine(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+    node_by(&["install", "--no-save"], sources, folder)
+}
+
+fn node_by(how: &[&str], sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let home = folder.join("node");
     let version = quietly(Command::new("node").arg("--version"), NODE_HELP)?;
     let pins = ["package.json", "package-lock.json"];
@@ -49,7 +59,7 @@ pub(crate) fn node(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
             write(&home.join(pin), text)?;
         }
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&home);
+        npm.args(how).args(["--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&home);
         quietly(&mut npm, NODE_HELP)?;
         Ok(())
     })?;

@@ -9,11 +9,13 @@
 //! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
 //! | `conformance` | the MCP conformance suite, directly and through a gateway ([`conformance`]) |
-//! | `clients` | coding agents, unchanged, against the gateway ([`clients`]) |
+//! | `clients [CLIENT…]` | coding agents, unchanged, against the gateway ([`clients`]) |
+//! | `dashboard [quick]` | the page of the admin listener, in a browser ([`dashboard`]) |
 //! | `ops` | alert rules, metrics and the systemd unit, checked by their own tools ([`ops`]) |
-//! | `bench [core \| gateway \| mcp]` | the benches; comparisons with other proxies ([`mod@bench`]) |
+//! | `otlp` | traces and metrics, read by OpenTelemetry's own packages ([`otlp`]) |
+//! | `bench [core \| gateway \| mcp \| journal]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `mutants [core \| mcp] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
-//! | `dist` | the release binary: locked, stripped, with its list of crates ([`dist`]) |
+//! | `dist` | the release binary, locked and stripped, and a Debian package of it ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
 //! Only [`say`] prints. A chore ends with exit code 0, 1 (it failed) or 2 (no such chore).
@@ -24,6 +26,7 @@ mod ci;
 mod clients;
 mod conformance;
 mod counts;
+mod dashboard;
 mod deny;
 mod diagnostics;
 mod dist;
@@ -32,7 +35,9 @@ mod install;
 mod mcp;
 mod mutants;
 mod ops;
+mod otlp;
 mod process;
+mod recording;
 mod say;
 mod sdk;
 mod stage;
@@ -40,8 +45,9 @@ mod stage;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
-                     conformance | clients | ops | bench [core | gateway | mcp] | \
-                     mutants [core | mcp] [FILE…] | dist | nightly>";
+                     conformance | clients [CLIENT…] | dashboard [quick] | ops | otlp | \
+                     bench [core | gateway | mcp | journal] | mutants [core | mcp] [FILE…] | \
+                     dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -54,8 +60,11 @@ fn main() -> ExitCode {
         ["sdk"] => sdk::run().map(|_| ()),
         ["mcp"] => mcp::run().map(|_| ()),
         ["conformance"] => conformance::run().map(|_| ()),
-        ["clients"] => clients::run(),
+        ["clients", only @ ..] => clients::run(only),
+        ["dashboard"] => dashboard::run().map(|_| ()),
+        ["dashboard", "quick"] => dashboard::quick().map(|_| ()),
         ["ops"] => ops::run(),
+        ["otlp"] => otlp::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["dist"] => dist::run(),

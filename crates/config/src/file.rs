@@ -34,14 +34,14 @@ pub use self::{
         SeenServer, ServerFile, SessionFile, ToolCallFile, ToolList, Visibility,
     },
     policy::PolicyFile,
-    provider::{Api, Auth, ProviderFile, Serves, TargetFile},
+    provider::{Api, Auth, MODEL_PLACE, ProviderFile, Serves, TargetFile},
     route::{
         AffinityFile, HoldFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, RetryBudgetFile,
         RouteFile,
     },
     service::{
-        HistoryFile, LimitsFile, LogFile, LogFormat, LogLevel, ReloadFile, ShutdownFile, StateFile,
-        TelemetryFile,
+        AuditFile, HistoryFile, LimitsFile, LogFile, LogFormat, LogLevel, ReloadFile, ShutdownFile,
+        StateFile, TelemetryFile,
     },
     timeouts::{Timeouts, TimeoutsFile},
     tls::TlsFile,
@@ -82,10 +82,13 @@ pub struct ConfigFile {
     /// Shared state between replicas. Not built: `check` warns that it does nothing.
     #[schemars(example = json!({"redis": "env:REDIS_URL"}))]
     pub state: Option<StateFile>,
-    /// Decisions and transitions on disk. Not built: `check` warns that it does nothing.
+    /// Decisions and transitions on disk.
     #[schemars(example = json!({"file": "tidegate.db", "keep": "168h"}))]
     pub history: Option<HistoryFile>,
-    /// Traces to an OpenTelemetry collector. Not built: `check` warns that it does nothing.
+    /// Who used which model or tool, as lines of a file.
+    #[schemars(example = json!({"file": "audit.jsonl"}))]
+    pub audit: Option<AuditFile>,
+    /// Traces and metrics to an OpenTelemetry collector.
     #[schemars(example = json!({"otlp": "http://127.0.0.1:4317"}))]
     pub telemetry: Option<TelemetryFile>,
     /// Bounds on what the data plane accepts and holds.
@@ -112,6 +115,7 @@ impl Default for ConfigFile {
             mcp: McpFile::default(),
             state: None,
             history: None,
+            audit: None,
             telemetry: None,
             limits: LimitsFile::default(),
             log: LogFile::default(),

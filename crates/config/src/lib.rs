@@ -18,6 +18,7 @@
 //! This crate opens no sockets, and decides nothing about health or routing.
 #![warn(missing_docs)]
 
+mod abilities;
 pub mod address;
 pub mod bytes;
 mod check;
@@ -32,6 +33,7 @@ mod mask;
 pub mod model_name;
 pub mod path;
 pub mod percent;
+pub mod redact;
 pub mod render;
 mod resolve;
 pub mod schema;

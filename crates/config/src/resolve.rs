@@ -23,6 +23,7 @@ use tidegate_core::{
 };
 
 use crate::{
+    abilities::abilities,
     file::{ConfigFile, HealthFile, ProviderFile, RouteFile, ServerFile, TargetFile},
     secret::{Environment, Secret},
     source::Source,
@@ -110,6 +111,8 @@ impl<'a> Resolver<'a> {
                 id: name.clone(),
                 identity: provider_url(name, provider),
                 health: HealthFile::resolve(&[&self.file.health, &provider.health]),
+                // Whoever serves with the config names things to its fleet, if there is one.
+                fleet_names: Vec::new(),
             });
             let (keys, membership) = self.keys(name, provider);
             self.providers.insert(name, ResolvedProvider { endpoint, keys, membership });
@@ -153,7 +156,7 @@ impl<'a> Resolver<'a> {
         let id = format!("{provider}#{number}");
         // Whoever serves with the config makes fingerprints of `secrets`.
         let fingerprint = KeyFingerprint::default();
-        self.settings.keys.push(KeySettings { id, identity, fingerprint });
+        self.settings.keys.push(KeySettings { id, identity, fingerprint, fleet_names: Vec::new() });
         self.secrets.push(secret);
         self.settings.keys.len() - 1
     }
@@ -210,21 +213,22 @@ impl<'a> Resolver<'a> {
         let nothing = TargetFile::default();
         let target = provider.targets.get(model).unwrap_or(&nothing);
         let timeouts = provider.timeouts_of(model);
+        let url = provider_url(provider_name, provider);
+        let known_of_provider = Abilities {
+            protocol: provider.api.protocol(),
+            serves: Some(provider.kinds()),
+            ..Abilities::default()
+        };
         let settings = BackendSettings {
             id: id.clone(),
-            identity: format!("{} {model}", provider_url(provider_name, provider)),
+            identity: format!("{url} {model}"),
             endpoint: Some(known.endpoint),
             keys: known.keys.clone(),
             health: HealthFile::resolve(&[&self.file.health, &provider.health, &target.health]),
             first_content_within: sum(timeouts.connect, timeouts.first_content),
             answer_within: timeouts.total,
-            abilities: Abilities {
-                tools: target.tools,
-                vision: target.vision,
-                context: target.context,
-                protocol: provider.api.protocol(),
-                serves: Some(provider.kinds()),
-            },
+            abilities: abilities(target, provider.api, &url, model, known_of_provider),
+            fleet_names: Vec::new(),
         };
         Some(self.add_backend(id, settings))
     }
@@ -243,6 +247,7 @@ impl<'a> Resolver<'a> {
                 first_content_within: within,
                 answer_within: within,
                 abilities: Abilities::default(),
+                fleet_names: Vec::new(),
             };
             self.add_backend(id, settings);
         }

@@ -20,11 +20,13 @@ use std::sync::Arc;
 use crate::{
     breaker::{Breaker, Gate},
     cell::Cell,
-    mark::{ActiveMark, Mark},
+    hint::Stamp,
+    mark::{ActiveMark, Exclusion, Mark},
+    names::{FleetName, FleetSettings},
     probe::SharedContact,
     rank::Rank,
     settings::{Abilities, BackendSettings, EndpointSettings, KeyFingerprint, KeySettings},
-    sync::{AtomicU32, Ordering},
+    sync::{AtomicU32, Mutex, Ordering},
     time::{Millis, Now},
 };
 
@@ -35,16 +37,19 @@ pub(crate) struct Endpoint {
     pub(crate) identity: String,
     pub(crate) cell: Cell,
     pub(crate) contact: SharedContact,
+    /// Behind a lock because the endpoint outlives a reload that names it anew.
+    pub(crate) fleet: Mutex<FleetName>,
 }
 
 impl Endpoint {
-    pub(crate) fn new(settings: &EndpointSettings, seed: u64) -> Self {
+    pub(crate) fn new(settings: &EndpointSettings, fleet: FleetName, seed: u64) -> Self {
         let breaker = Breaker::new(streak_only(settings), seed);
         Self {
             id: settings.id.as_str().into(),
             identity: settings.identity.clone(),
             cell: Cell::new(breaker),
             contact: SharedContact::default(),
+            fleet: Mutex::new(fleet),
         }
     }
 }
@@ -61,17 +66,28 @@ pub(crate) struct Key {
     pub(crate) identity: String,
     pub(crate) fingerprint: KeyFingerprint,
     /// Shared with the same key after a reload, which may have given it another name.
-    pub(crate) exclusion: Arc<Mark>,
+    pub(crate) exclusion: Arc<Exclusion>,
+    pub(crate) fleet: FleetName,
 }
 
 impl Key {
-    pub(crate) fn new(settings: &KeySettings, exclusion: Arc<Mark>) -> Self {
+    pub(crate) fn new(
+        settings: &KeySettings,
+        exclusion: Arc<Exclusion>,
+        fleet: Option<&FleetSettings>,
+    ) -> Self {
         Self {
             id: settings.id.as_str().into(),
             identity: settings.identity.clone(),
             fingerprint: settings.fingerprint,
             exclusion,
+            fleet: FleetName::new(&settings.fleet_names, fleet),
         }
+    }
+
+    /// What a session's choice among keys knows it by.
+    pub(crate) fn lot_name(&self) -> &[u8] {
+        self.fleet.all().first().map_or(self.id.as_bytes(), |name| &name.0)
     }
 }
 
@@ -80,9 +96,9 @@ impl Key {
 pub(crate) struct TargetKey {
     pub(crate) key: Arc<Key>,
     /// The key's own, one step nearer: every choice reads it.
-    pub(crate) exclusion: Arc<Mark>,
+    pub(crate) exclusion: Arc<Exclusion>,
     /// The exclusion of this (target, key) alone: the key may be good for other models.
-    pub(crate) refusal: Arc<Mark>,
+    pub(crate) refusal: Arc<Exclusion>,
     /// A window belongs to a (target, key).
     pub(crate) window: Arc<Mark>,
 }
@@ -98,6 +114,11 @@ impl TargetKey {
         everywhere.into_iter().chain(here).max_by_key(|standing| standing.until)
     }
 
+    /// Whether it is excluded on evidence of this replica's own.
+    pub(crate) fn is_excluded_by_own(&self, now: Now) -> bool {
+        self.exclusion.is_own(now) || self.refusal.is_own(now)
+    }
+
     /// When nothing stands against it any more.
     pub(crate) fn free_from(&self, now: Now) -> Now {
         let until = |mark: Option<ActiveMark>| mark.map_or(now, |standing| standing.until);
@@ -109,13 +130,24 @@ impl TargetKey {
 #[derive(Debug)]
 pub(crate) struct Health {
     pub(crate) cell: Cell,
-    pub(crate) exclusion: Mark,
-    /// An operator's word: not a candidate until then.
+    pub(crate) exclusion: Exclusion,
+    /// An operator's word: not a candidate until then. Written with `actions` held.
     pub(crate) off: Mark,
+    pub(crate) actions: Mutex<Actions>,
     pub(crate) in_flight: AtomicU32,
     /// Whose turn it is among the keys.
     pub(crate) next_key: AtomicU32,
     pub(crate) contact: SharedContact,
+}
+
+/// What operators did to a backend, here or at another replica: the newest of each.
+#[derive(Debug, Default)]
+pub(crate) struct Actions {
+    pub(crate) drain: Stamp,
+    pub(crate) hold: Stamp,
+    pub(crate) reset: Stamp,
+    /// When it was last reset: what was told before is overtaken.
+    pub(crate) reset_at: Option<Now>,
 }
 
 /// A target or an MCP server.
@@ -126,10 +158,14 @@ pub struct Backend {
     pub(crate) identity: String,
     pub(crate) health: Arc<Health>,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
+    /// Its place among the endpoints of the settings.
+    pub(crate) endpoint_number: Option<u32>,
     pub(crate) keys: Vec<TargetKey>,
     pub(crate) abilities: Abilities,
     pub(crate) windows: Windows,
     pub(crate) leases: Leases,
+    pub(crate) promotion_hold: Millis,
+    pub(crate) fleet: FleetName,
 }
 
 /// How long the marks of one backend stand.
@@ -154,11 +190,19 @@ pub(crate) struct Reading {
     pub(crate) endpoint: Option<Gate>,
     pub(crate) is_in_window: bool,
     pub(crate) is_excluded: bool,
+    /// Whether it would be excluded on evidence of this replica alone.
+    pub(crate) is_excluded_by_own: bool,
 }
 
 impl Reading {
     pub(crate) fn is_available(&self, now: Now) -> bool {
         self.own.is_free(now) && self.endpoint.is_none_or(|endpoint| endpoint.is_free(now))
+    }
+
+    /// Whether attempts are limited: those past a breaker, and past an exclusion that this replica
+    /// has evidence for. What another replica tells never takes the last candidate away (I22).
+    pub(crate) fn is_limited(&self, now: Now) -> bool {
+        self.is_excluded_by_own || !self.is_available(now)
     }
 
     pub(crate) fn rank(&self, now: Now) -> Rank {
@@ -178,16 +222,18 @@ impl Backend {
         seed: u64,
         endpoint: Option<Arc<Endpoint>>,
         keys: Vec<TargetKey>,
+        fleet: Option<&FleetSettings>,
     ) -> Self {
         let health = Health {
             cell: Cell::new(Breaker::new(settings.health.clone(), seed)),
-            exclusion: Mark::default(),
+            exclusion: Exclusion::default(),
             off: Mark::default(),
+            actions: Mutex::new(Actions::default()),
             in_flight: AtomicU32::new(0),
             next_key: AtomicU32::new(0),
             contact: SharedContact::default(),
         };
-        Self::with_health(settings, number, Arc::new(health), endpoint, keys)
+        Self::with_health(settings, number, Arc::new(health), endpoint, keys, fleet)
     }
 
     pub(crate) fn with_health(
@@ -196,6 +242,7 @@ impl Backend {
         health: Arc<Health>,
         endpoint: Option<Arc<Endpoint>>,
         keys: Vec<TargetKey>,
+        fleet: Option<&FleetSettings>,
     ) -> Self {
         Self {
             id: settings.id.as_str().into(),
@@ -203,6 +250,7 @@ impl Backend {
             identity: settings.identity.clone(),
             health,
             endpoint,
+            endpoint_number: settings.endpoint.map(|number| number as u32),
             keys,
             abilities: settings.abilities,
             windows: Windows {
@@ -215,6 +263,8 @@ impl Backend {
                 first_content: settings.first_content_within,
                 answer: settings.answer_within,
             },
+            promotion_hold: settings.health.promotion_hold,
+            fleet: FleetName::new(&settings.fleet_names, fleet),
         }
     }
 
@@ -233,10 +283,12 @@ impl Backend {
     /// Reads everything that can stand against it, without a lock.
     pub(crate) fn read(&self, now: Now) -> Reading {
         let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);
+        let mut all_by_own = true;
         for key in &self.keys {
             let is_excluded = key.excluded(now).is_some();
             let is_in_window = key.window.active(now).is_some();
             all_excluded &= is_excluded;
+            all_by_own &= is_excluded && key.is_excluded_by_own(now);
             all_in_window &= is_in_window;
             usable_in_window &= is_excluded || is_in_window;
         }
@@ -245,12 +297,8 @@ impl Backend {
             endpoint: self.endpoint.as_ref().map(|endpoint| endpoint.cell.gate()),
             is_in_window: if all_excluded { all_in_window } else { usable_in_window },
             is_excluded: all_excluded || self.health.exclusion.active(now).is_some(),
+            is_excluded_by_own: all_by_own || self.health.exclusion.is_own(now),
         }
-    }
-
-    /// What stands against it, added up.
-    pub(crate) fn rank(&self, now: Now) -> Rank {
-        self.read(now).rank(now)
     }
 
     /// Where a probe of it looks: its endpoint's contact with traffic, else its own.
@@ -283,6 +331,24 @@ impl Backend {
             return Some(free);
         }
         (0..count).filter(|&key| may_use(key)).min_by_key(|&key| self.keys[key].free_from(now))
+    }
+
+    /// The free key with the greatest lot, else the one whose re-entry comes first: what replicas
+    /// with the same view agree on.
+    pub(crate) fn pick_key_by_lot(
+        &self,
+        now: Now,
+        may_use: impl Fn(usize) -> bool,
+        lot: impl Fn(&Key) -> u64,
+    ) -> Option<usize> {
+        let free = (0..self.keys.len()).filter(|&key| may_use(key) && self.keys[key].is_free(now));
+        let picked = free.max_by_key(|&key| lot(&self.keys[key].key));
+        picked.or_else(|| self.pick_key(now, may_use))
+    }
+
+    /// What a session's choice among targets knows it by.
+    pub(crate) fn lot_name(&self) -> &[u8] {
+        self.fleet.all().first().map_or(self.id.as_bytes(), |name| &name.0)
     }
 
     /// The free key with this fingerprint, among those `may_use` admits.
@@ -328,8 +394,9 @@ mod tests {
             id: "p".to_owned(),
             identity: "p".to_owned(),
             health: health.clone(),
+            fleet_names: Vec::new(),
         };
-        let endpoint = Arc::new(Endpoint::new(&endpoint, 0));
+        let endpoint = Arc::new(Endpoint::new(&endpoint, FleetName::default(), 0));
         let settings = BackendSettings {
             id: "p/m".to_owned(),
             identity: "p m".to_owned(),
@@ -339,8 +406,9 @@ mod tests {
             first_content_within: Millis::seconds(1),
             answer_within: Millis::seconds(1),
             abilities: Abilities::default(),
+            fleet_names: Vec::new(),
         };
-        let backend = Backend::new(&settings, 0, 0, Some(Arc::clone(&endpoint)), Vec::new());
+        let backend = Backend::new(&settings, 0, 0, Some(Arc::clone(&endpoint)), Vec::new(), None);
         for cell in [&backend.health.cell, &endpoint.cell] {
             cell.with(|guarded| {
                 let pass = guarded.breaker.take(Now::ZERO, Now(9)).expect("it is closed");

@@ -20,16 +20,20 @@
 //! - Where only the probe's path is dead, traffic still gets its trial: failing probes keep the
 //!   breaker open for at most `open_max`, and then leave it half-open for one open period, or, once
 //!   a trial has succeeded, to traffic alone.
+//! - Suspicion (`breaker/suspicion.rs`) makes the next failure open it and changes nothing else.
 //! - While an operator holds it open, no probe closes it; at the end of the hold it is half-open,
 //!   as at every other deadline.
 //!
 //! Left to others: sharing between threads (`cell.rs`), windows and exclusions (`backend.rs`),
 //! which outcome means what (`outcome.rs`).
 
+mod change;
 mod samples;
 mod slots;
 mod strikes;
+mod suspicion;
 
+pub use change::{BreakerChange, CloseCause, OpenCause};
 pub use slots::SlotNumber;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +46,7 @@ use crate::{
 use samples::Samples;
 use slots::Slots;
 use strikes::Streak;
+use suspicion::Suspicion;
 
 /// What a breaker looks like at a moment, the better states first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -65,70 +70,6 @@ impl State {
             Self::Open => "open",
         }
     }
-}
-
-/// Why a breaker opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OpenCause {
-    /// This many attempts in a row failed before content.
-    ConsecutiveFailures(u32),
-    /// This many answers in a row broke after content.
-    BrokenAnswers(u32),
-    /// Too many of the latest attempts failed.
-    FailureRatio {
-        /// Failed samples.
-        failed: u32,
-        /// All samples.
-        samples: u32,
-    },
-    /// A trial failed.
-    TrialFailed,
-    /// A probe failed while half-open.
-    ProbeFailed,
-    /// An operator holds it open.
-    Held,
-}
-
-/// What closed a breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CloseCause {
-    /// This many trials in a row succeeded, the last by traffic.
-    TrialsPassed(u32),
-    /// This many trials in a row succeeded, the last by a probe.
-    ProbePassed(u32),
-    /// An operator reset it.
-    Reset,
-}
-
-/// A change of one breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BreakerChange {
-    /// It opened.
-    Opened {
-        /// The state it was in.
-        from: State,
-        /// When it will be half-open.
-        until: Now,
-        /// Re-opens since it was last closed; 0 for the first opening.
-        reopens: u32,
-        /// Why.
-        cause: OpenCause,
-    },
-    /// It closed.
-    Closed {
-        /// The state it was in.
-        from: State,
-        /// Why.
-        cause: CloseCause,
-    },
-    /// A failing probe moved the deadline.
-    Extended {
-        /// The new deadline.
-        until: Now,
-    },
 }
 
 /// The right to make one attempt past one breaker.
@@ -182,6 +123,8 @@ struct Opening {
     reopens: u32,
     /// Until when an operator holds it open.
     held_until: Now,
+    /// The replica's own strikes so far, where suspicion opened it and they are not enough yet.
+    hastened: Option<u32>,
 }
 
 /// What other threads read without the lock (`cell.rs` publishes it).
@@ -231,6 +174,7 @@ pub struct Breaker {
     slots: Slots,
     closed_since: Option<Now>,
     consecutive_failures: u32,
+    suspicion: Suspicion,
 }
 
 impl Breaker {
@@ -250,6 +194,7 @@ impl Breaker {
             slots: Slots::default(),
             closed_since: None,
             consecutive_failures: 0,
+            suspicion: Suspicion::default(),
         }
     }
 
@@ -327,7 +272,8 @@ impl Breaker {
             is_spotless: half_open_from.is_none()
                 && self.consecutive_failures == 0
                 && self.before_content.is_empty()
-                && self.after_content.is_empty(),
+                && self.after_content.is_empty()
+                && self.suspicion.is_none(),
         }
     }
 
@@ -353,6 +299,7 @@ impl Breaker {
         let change = self.settle_trial(now, pass);
         if self.phase == Phase::Closed && change.is_none() {
             self.before_content.clear();
+            self.suspicion.content_came(now);
             if self.after_content.is_empty() {
                 self.consecutive_failures = 0;
             }
@@ -369,6 +316,7 @@ impl Breaker {
         let change = if pass.has_content { None } else { self.settle_trial(now, &pass) };
         if self.phase == Phase::Closed && change.is_none() {
             self.wipe_strikes();
+            self.suspicion.end(now);
             if !pass.is_trial() {
                 self.samples.add(now, false, self.settings.window);
             }
@@ -392,7 +340,8 @@ impl Breaker {
             self.before_content.clear();
         }
         self.samples.add(now, true, self.settings.window);
-        let cause = self.strike(now, after_content).or_else(|| self.judge_ratio(now))?;
+        let cause = self.strike(now, after_content).or_else(|| self.judge_ratio(now));
+        let cause = cause.or_else(|| self.suspected(now, after_content))?;
         Some(self.open(now, now, 0, cause))
     }
 
@@ -408,6 +357,7 @@ impl Breaker {
         match self.phase {
             Phase::Closed => {
                 self.wipe_strikes();
+                self.suspicion.end(now);
                 None
             }
             Phase::Open(opening) if !now.reached(opening.held_until) => None,
@@ -419,7 +369,7 @@ impl Breaker {
     pub fn probe_failed(&mut self, now: Now) -> Option<BreakerChange> {
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         let Phase::Open(opening) = self.phase else {
-            let cause = self.strike(now, false)?;
+            let cause = self.strike(now, false).or_else(|| self.suspected(now, false))?;
             return Some(self.open(now, now, 0, cause));
         };
         let limit = opening.since.after(self.settings.open_max);
@@ -441,23 +391,32 @@ impl Breaker {
 
     /// Opens it by hand, until a moment; a later hold never shortens an earlier one.
     pub fn hold(&mut self, now: Now, until: Now) -> BreakerChange {
-        let (reopens, held_until) = match self.phase {
-            Phase::Closed => (0, until),
-            Phase::Open(opening) => (opening.reopens, until.max(opening.held_until)),
+        let (reopens, held_until, hastened) = match self.phase {
+            Phase::Closed => (0, until, None),
+            Phase::Open(it) => (it.reopens, until.max(it.held_until), it.hastened),
         };
         let (from, cause) = (self.state(now), OpenCause::Held);
         let until = held_until.max(self.deadline().unwrap_or(Now::ZERO));
         self.open(now, now, reopens, cause);
         // What failing probes may add counts from the end of the hold.
         let (since, period) = (until, self.open_period(reopens));
-        self.phase = Phase::Open(Opening { since, until, period, reopens, held_until });
+        self.phase = Phase::Open(Opening { since, until, period, reopens, held_until, hastened });
         BreakerChange::Opened { from, until, reopens, cause }
     }
 
     /// Whether an operator holds it open.
     #[must_use]
     pub fn is_held(&self, now: Now) -> bool {
-        matches!(self.phase, Phase::Open(opening) if !now.reached(opening.held_until))
+        self.held_until(now).is_some()
+    }
+
+    /// Until when an operator holds it open.
+    #[must_use]
+    pub fn held_until(&self, now: Now) -> Option<Now> {
+        match self.phase {
+            Phase::Open(opening) => Some(opening.held_until).filter(|until| !now.reached(*until)),
+            Phase::Closed => None,
+        }
     }
 
     /// Closes it by hand.
@@ -465,6 +424,7 @@ impl Breaker {
         if self.phase == Phase::Closed {
             self.wipe_strikes();
             self.samples.clear();
+            self.suspicion.end(now);
             return None;
         }
         Some(self.close(now, CloseCause::Reset))
@@ -505,6 +465,8 @@ impl Breaker {
     ) -> Option<BreakerChange> {
         self.trial_successes += 1;
         self.consecutive_failures = 0;
+        self.suspicion.end(now);
+        self.strikes_ended();
         (self.trial_successes >= self.settings.recovery_threshold)
             .then(|| self.close(now, cause(self.trial_successes)))
     }
@@ -549,7 +511,8 @@ impl Breaker {
         if cause == OpenCause::ProbeFailed && since < now {
             until = until.min(since.after(self.settings.open_max));
         }
-        self.phase = Phase::Open(Opening { since, until, period, reopens, held_until: Now::ZERO });
+        let (held_until, hastened) = (Now::ZERO, self.hastened_by(cause));
+        self.phase = Phase::Open(Opening { since, until, period, reopens, held_until, hastened });
         self.closed_since = None;
         self.forget_evidence();
         BreakerChange::Opened { from, until, reopens, cause }
@@ -560,6 +523,7 @@ impl Breaker {
         self.phase = Phase::Closed;
         self.closed_since = Some(now);
         self.consecutive_failures = 0;
+        self.suspicion.end(now);
         self.forget_evidence();
         BreakerChange::Closed { from, cause }
     }

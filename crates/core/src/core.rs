@@ -9,10 +9,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     backend::{Backend, Endpoint, Key, TargetKey, streak_only},
-    breaker::BreakerChange,
     draw::mix,
     explain::{self, Condition, Explanation, Obstacle},
-    mark::MarkReason,
+    holder::{self, StateQuestion, StateTables},
+    names::{FleetName, FleetSettings},
     outcome::Outcome,
     pins::{Pin, Pins},
     plan::{Plan, RequestSpec},
@@ -20,22 +20,28 @@ use crate::{
     route::Route,
     settings::{BackendSettings, KeyFingerprint, KeySettings, Settings},
     snapshot::{BackendSnapshot, EndpointSnapshot, KeySnapshot, Snapshot},
+    sync::lock,
     time::{Millis, Now},
-    transition::{Change, Notes, Scope},
+    transition::Notes,
 };
 
 /// Every backend, route and pin.
 #[derive(Debug)]
 pub struct Core {
-    seed: u64,
-    endpoints: Vec<Arc<Endpoint>>,
-    keys: Vec<Arc<Key>>,
-    backends: Vec<Arc<Backend>>,
-    routes: Vec<Arc<Route>>,
+    pub(crate) seed: u64,
+    /// Feeds the jitter alone, so that it may be told without the seed of the pin table's hash.
+    jitter: u64,
+    pub(crate) endpoints: Vec<Arc<Endpoint>>,
+    pub(crate) keys: Vec<Arc<Key>>,
+    pub(crate) backends: Vec<Arc<Backend>>,
+    pub(crate) routes: Vec<Arc<Route>>,
     route_by_name: BTreeMap<Arc<str>, usize>,
     /// A number for every backend name ever seen: what pins refer to across reloads.
     numbers: BTreeMap<Arc<str>, u32>,
-    pins: Arc<Pins>,
+    pub(crate) pins: Arc<Pins>,
+    /// Who holds the state of which id: pins that no session has.
+    states: Arc<Pins>,
+    pub(crate) fleet: Option<Arc<FleetSettings>>,
 }
 
 impl Core {
@@ -44,8 +50,16 @@ impl Core {
     /// error and panics. `seed` feeds jitter and the pin table's hash.
     #[must_use]
     pub fn new(settings: &Settings, seed: u64) -> Self {
+        Self::with_jitter(settings, seed, seed)
+    }
+
+    /// The same with another seed for the jitter, which a record may hold: an exact replay needs
+    /// it, and it says nothing about the pin table.
+    #[must_use]
+    pub fn with_jitter(settings: &Settings, seed: u64, jitter: u64) -> Self {
         let nothing = Self {
             seed,
+            jitter,
             endpoints: Vec::new(),
             keys: Vec::new(),
             backends: Vec::new(),
@@ -53,6 +67,8 @@ impl Core {
             route_by_name: BTreeMap::new(),
             numbers: BTreeMap::new(),
             pins: Arc::new(Pins::new(seed, settings.max_pins)),
+            states: Arc::new(Pins::new(mix(seed), settings.max_pins)),
+            fleet: None,
         };
         nothing.reload(Now::ZERO, settings)
     }
@@ -60,8 +76,10 @@ impl Core {
     /// The core that goes on with other settings.
     #[must_use]
     pub fn reload(&self, now: Now, settings: &Settings) -> Self {
-        let endpoints = self.next_endpoints(settings);
-        let keys: Vec<_> = settings.keys.iter().map(|key| self.next_key(key)).collect();
+        // Without a key for its hashes a fleet could not agree on anything.
+        let fleet = settings.fleet.as_ref().filter(|it| !it.hash_keys.is_empty());
+        let endpoints = self.next_endpoints(settings, fleet);
+        let keys: Vec<_> = settings.keys.iter().map(|key| self.next_key(key, fleet)).collect();
         let mut numbers = self.numbers.clone();
         let backends: Vec<_> = settings
             .backends
@@ -69,14 +87,15 @@ impl Core {
             .map(|backend| {
                 let next = numbers.len() as u32;
                 let number = *numbers.entry(backend.id.as_str().into()).or_insert(next);
-                self.next_backend(now, backend, number, &endpoints, &keys)
+                self.next_backend(now, (backend, number), &endpoints, &keys, fleet)
             })
             .collect();
+        let fleet = fleet.map(|it| Arc::new(it.clone()));
         let routes: Vec<_> = settings
             .routes
             .iter()
             .map(|route| {
-                let mut next = Route::new(route, settings.hold_limits, &backends);
+                let mut next = Route::new(route, settings.hold_limits, &backends, fleet.as_ref());
                 if let Some(old) = self.route(&route.name) {
                     next.continue_from(old);
                 }
@@ -87,7 +106,28 @@ impl Core {
             routes.iter().enumerate().map(|(index, it)| (Arc::clone(&it.name), index)).collect();
         let pins = Arc::clone(&self.pins);
         pins.set_max(settings.max_pins);
-        Self { seed: self.seed, endpoints, keys, backends, routes, route_by_name, numbers, pins }
+        let states = Arc::clone(&self.states);
+        states.set_max(settings.max_pins);
+        let (seed, jitter) = (self.seed, self.jitter);
+        Self {
+            seed,
+            jitter,
+            endpoints,
+            keys,
+            backends,
+            routes,
+            route_by_name,
+            numbers,
+            pins,
+            states,
+            fleet,
+        }
+    }
+
+    /// The seed of the jitter.
+    #[must_use]
+    pub fn jitter_seed(&self) -> u64 {
+        self.jitter
     }
 
     /// The route of this name.
@@ -111,7 +151,24 @@ impl Core {
     /// Begins a request on a route.
     #[must_use]
     pub fn begin(&self, route: &Arc<Route>, now: Now, spec: &RequestSpec<'_>) -> Plan {
-        Plan::new(Arc::clone(route), Arc::clone(&self.pins), now, spec)
+        let (spec, held_key) = self.with_holder(route, now, spec);
+        let tables = (Arc::clone(&self.pins), Arc::clone(&self.states));
+        Plan::new(Arc::clone(route), tables, now, &spec, held_key)
+    }
+
+    /// The request with the holder of the state that it refers to.
+    fn with_holder<'a>(
+        &self,
+        route: &Route,
+        now: Now,
+        spec: &RequestSpec<'a>,
+    ) -> (RequestSpec<'a>, Option<KeyFingerprint>) {
+        let tables =
+            StateTables { pins: &self.pins, states: &self.states, backends: &self.backends };
+        let RequestSpec { caller, session, state_id, .. } = *spec;
+        let question = StateQuestion { caller, session, state_id };
+        let (needs, key) = holder::resolve(route, now, spec.needs, tables, question);
+        (RequestSpec { needs, ..*spec }, key)
     }
 
     /// Where such a request would go and why, without touching anything.
@@ -123,7 +180,8 @@ impl Core {
         spec: &RequestSpec<'_>,
         draw: u64,
     ) -> Explanation {
-        explain::explain(route, &self.pins, now, spec, draw)
+        let (spec, _) = self.with_holder(route, now, spec);
+        explain::explain(route, &self.pins, now, &spec, draw)
     }
 
     /// The state of a backend's own breaker, and everything that stands against the backend
@@ -182,61 +240,6 @@ impl Core {
         contact.unwrap_or_default()
     }
 
-    /// An operator takes a backend out until a time ([`Now::NEVER`] = until further notice), or
-    /// puts it back (`None`). Whether there is such a backend.
-    pub fn switch_off(&self, now: Now, id: &str, until: Option<Now>, notes: &mut Notes) -> bool {
-        let Some(backend) = self.backend(id) else { return false };
-        let off = &backend.health.off;
-        let change = match until {
-            Some(until) => off.extend(until, MarkReason::Manual).then_some(Change::Marked {
-                key: None,
-                until,
-                reason: MarkReason::Manual,
-                status: None,
-            }),
-            None => off.clear(now).map(|it| Change::Healed { reason: it.reason }),
-        };
-        notes.record(now, &backend.id, Scope::Backend, change);
-        true
-    }
-
-    /// An operator holds a backend's breaker open until a moment, when it is half-open as after any
-    /// opening; [`Core::reset`] ends it. Whether there is such a backend.
-    pub fn hold(&self, now: Now, id: &str, until: Now, notes: &mut Notes) -> bool {
-        let Some(backend) = self.backend(id) else { return false };
-        let change = backend.health.cell.with(|guarded| {
-            let breaker = guarded.breaker.hold(now, until);
-            let generation = guarded.breaker.gate().generation;
-            Change::Breaker { breaker, generation, evidence: None, status: None }
-        });
-        notes.record(now, &backend.id, Scope::Backend, Some(change));
-        true
-    }
-
-    /// An operator declares a backend healthy: its breaker closes, its windows and exclusions end.
-    /// Whether there is such a backend.
-    pub fn reset(&self, now: Now, id: &str, notes: &mut Notes) -> bool {
-        let Some(backend) = self.backend(id) else { return false };
-        let change = backend.health.cell.with(|guarded| {
-            guarded.last_error = None;
-            let breaker: BreakerChange = guarded.breaker.reset(now)?;
-            let generation = guarded.breaker.gate().generation;
-            Some(Change::Breaker { breaker, generation, evidence: None, status: None })
-        });
-        notes.record(now, &backend.id, Scope::Backend, change);
-        let healed = backend.health.exclusion.clear(now);
-        let healed = healed.map(|it| Change::Healed { reason: it.reason });
-        notes.record(now, &backend.id, Scope::Backend, healed);
-        for key in &backend.keys {
-            key.window.clear(now);
-            let healed = key.exclusion.clear(now).map(|it| Change::Healed { reason: it.reason });
-            notes.record(now, &key.key.id, Scope::Key, healed);
-            let healed = key.refusal.clear(now).map(|it| Change::Healed { reason: it.reason });
-            notes.record(now, &backend.id, Scope::Backend, healed);
-        }
-        true
-    }
-
     /// The target a session is pinned to on a route, at `now`.
     #[must_use]
     pub fn pinned(
@@ -246,7 +249,7 @@ impl Core {
         caller: &str,
         session: &str,
     ) -> Option<&Arc<str>> {
-        let pin = self.pins.get(self.pins.key(&route.name, caller, session))?;
+        let pin = self.pins.get(route.pin_key(&self.pins, caller, session))?;
         let name =
             |number: u32| self.backends.iter().find(|it| it.number == number).map(|it| &it.id);
         pin.holds(now).then(|| name(pin.backend)).flatten()
@@ -262,7 +265,7 @@ impl Core {
         caller: &str,
         session: &str,
     ) -> Option<usize> {
-        let pin = self.pins.get(self.pins.key(&route.name, caller, session))?;
+        let pin = self.pins.get(route.pin_key(&self.pins, caller, session))?;
         let backend = self.backends.iter().find(|it| it.number == pin.backend)?;
         let fingerprint = pin.key.filter(|_| pin.holds(now))?;
         backend.keys.iter().position(|it| it.key.fingerprint == fingerprint)
@@ -278,14 +281,15 @@ impl Core {
         until: Now,
     ) {
         if let Some(backend) = self.backend(id) {
-            let key = self.pins.key(&route.name, caller, session);
-            self.pins.set(now, key, Pin { backend: backend.number, key: None, until });
+            let key = route.pin_key(&self.pins, caller, session);
+            self.pins.set(now, key, Pin::new(backend.number, None, until));
         }
     }
 
     /// Drops expired pins, and room that no route's budget needs any more.
     pub fn sweep(&self, now: Now) {
         self.pins.sweep(now);
+        self.states.sweep(now);
         for route in &self.routes {
             route.budget.shrink(now);
         }
@@ -294,7 +298,8 @@ impl Core {
     /// How many pins of each route hold.
     #[must_use]
     pub fn pin_counts(&self, now: Now) -> Vec<(&Arc<str>, usize)> {
-        self.pins.counts(now, self.routes.iter().map(|route| route.name()))
+        let tagged = self.routes.iter().map(|route| (route.name(), route.tag(&self.pins)));
+        self.pins.counts(now, tagged)
     }
 
     /// How many pins are kept.
@@ -324,12 +329,17 @@ impl Core {
         }
     }
 
-    fn backend(&self, id: &str) -> Option<&Arc<Backend>> {
+    pub(crate) fn backend(&self, id: &str) -> Option<&Arc<Backend>> {
         self.backends.iter().find(|it| &*it.id == id)
     }
 
-    fn next_endpoints(&self, settings: &Settings) -> Vec<Arc<Endpoint>> {
+    fn next_endpoints(
+        &self,
+        settings: &Settings,
+        fleet: Option<&FleetSettings>,
+    ) -> Vec<Arc<Endpoint>> {
         let next = |endpoint: &crate::settings::EndpointSettings| {
+            let named = FleetName::new(&endpoint.fleet_names, fleet);
             let old = self
                 .endpoints
                 .iter()
@@ -337,18 +347,19 @@ impl Core {
             match old {
                 Some(old) => {
                     old.cell.with(|guarded| guarded.breaker.set_settings(streak_only(endpoint)));
+                    *lock(&old.fleet) = named;
                     Arc::clone(old)
                 }
-                None => Arc::new(Endpoint::new(endpoint, self.seed_of(&endpoint.id))),
+                None => Arc::new(Endpoint::new(endpoint, named, self.seed_of(&endpoint.id))),
             }
         };
         settings.endpoints.iter().map(next).collect()
     }
 
-    fn next_key(&self, key: &KeySettings) -> Arc<Key> {
+    fn next_key(&self, key: &KeySettings, fleet: Option<&FleetSettings>) -> Arc<Key> {
         let old = self.keys.iter().find(|old| old.identity == key.identity);
         let exclusion = old.map(|old| Arc::clone(&old.exclusion)).unwrap_or_default();
-        Arc::new(Key::new(key, exclusion))
+        Arc::new(Key::new(key, exclusion, fleet))
     }
 
     /// A backend is the same while its url, model (or command) and at least one of its key
@@ -356,10 +367,10 @@ impl Core {
     fn next_backend(
         &self,
         now: Now,
-        settings: &BackendSettings,
-        number: u32,
+        (settings, number): (&BackendSettings, u32),
         endpoints: &[Arc<Endpoint>],
         keys: &[Arc<Key>],
+        fleet: Option<&FleetSettings>,
     ) -> Arc<Backend> {
         let endpoint = settings.endpoint.map(|index| Arc::clone(&endpoints[index]));
         let keys: Vec<Arc<Key>> = if settings.keys.is_empty() {
@@ -368,11 +379,12 @@ impl Core {
                 id: settings.id.clone(),
                 identity,
                 fingerprint: KeyFingerprint::default(),
+                fleet_names: settings.fleet_names.clone(),
             };
             let old = self.backend(&settings.id).and_then(|old| old.keys.first());
             let old = old.filter(|old| old.key.identity == own.identity);
             let exclusion = old.map(|old| Arc::clone(&old.key.exclusion)).unwrap_or_default();
-            vec![Arc::new(Key::new(&own, exclusion))]
+            vec![Arc::new(Key::new(&own, exclusion, fleet))]
         } else {
             settings.keys.iter().map(|&index| Arc::clone(&keys[index])).collect()
         };
@@ -395,20 +407,23 @@ impl Core {
             })
             .collect();
         let backend = match old {
-            None => Backend::new(settings, number, self.seed_of(&settings.id), endpoint, keys),
+            None => {
+                let seed = self.seed_of(&settings.id);
+                Backend::new(settings, number, seed, endpoint, keys, fleet)
+            }
             Some(old) => {
                 let health = Arc::clone(&old.health);
                 health.cell.with(|guarded| guarded.breaker.set_settings(settings.health.clone()));
                 // Whoever reloads may have mended the model's name.
-                health.exclusion.clear(now);
-                Backend::with_health(settings, number, health, endpoint, keys)
+                health.exclusion.heal(now);
+                Backend::with_health(settings, number, health, endpoint, keys, fleet)
             }
         };
         Arc::new(backend)
     }
 
-    /// A backend's own seed: stable across processes, different for every name.
-    fn seed_of(&self, id: &str) -> u64 {
-        id.bytes().fold(self.seed, |seed, byte| mix(seed ^ u64::from(byte)))
+    /// A backend's own seed of jitter: stable across processes, different for every name.
+    pub(crate) fn seed_of(&self, id: &str) -> u64 {
+        id.bytes().fold(self.jitter, |seed, byte| mix(seed ^ u64::from(byte)))
     }
 }

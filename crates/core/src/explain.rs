@@ -11,12 +11,15 @@ use crate::{
     backend::Backend,
     breaker::State,
     choice::{ChoiceInput, PinUse, lowest_rank, select},
+    held_state::StateKind,
+    holder,
     mark::{ActiveMark, MarkReason},
     pins::Pins,
     plan::RequestSpec,
     rank::Rank,
     read::Read,
     route::{Ability, Barred, Candidate, Needs, Route},
+    settings::Membership,
     time::{Millis, Now},
 };
 
@@ -29,6 +32,31 @@ pub struct Explanation {
     pub pin: PinUse,
     /// The lowest rank present; `None` without candidates.
     pub rank: Option<Rank>,
+    /// What keeps the request at one provider, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateVerdict>,
+}
+
+/// What keeps a request at one provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateVerdict {
+    /// What the request refers to.
+    pub kind: StateKind,
+    /// The provider that holds it; `None` if nobody of the route does.
+    pub provider: Option<Arc<str>>,
+    /// Whether no other provider may be asked. Otherwise its targets only come first.
+    pub is_required: bool,
+}
+
+impl StateVerdict {
+    /// Of what a request needs on a route.
+    #[must_use]
+    pub fn of(route: &Route, needs: &Needs) -> Option<Self> {
+        let state = needs.state?;
+        let provider = state.holder.and_then(|holder| route.holder_name(holder));
+        let is_required = state.kind.is_required();
+        Some(Self { kind: state.kind, provider: provider.cloned(), is_required })
+    }
 }
 
 /// The verdict on one member of a route.
@@ -175,22 +203,25 @@ pub(crate) fn explain(
 ) -> Explanation {
     let tactic = route.tactic;
     let stays_at = spec.stays_at.and_then(|id| route.position(id));
-    let reads: Vec<Read> = route
+    let has_affinity = route.affinity_ttl > Millis::ZERO && !spec.session.is_empty();
+    let session = has_affinity.then(|| route.pin_key(pins, spec.caller, spec.session));
+    let pin = session.and_then(|session| pins.get(session)).filter(|pin| pin.holds(now));
+    let stays = pin.is_some_and(|pin| !now.reached(pin.stays_until));
+    let lots = session.and_then(|session| route.lots(session));
+    let mut reads: Vec<Read> = route
         .candidates
         .iter()
         .enumerate()
         .filter(|(_, candidate)| candidate.barred(now, &spec.needs).is_none())
         .map(|(index, candidate)| {
             let mut read = candidate.read(now, index, tactic);
-            read.is_held |= stays_at.is_some();
+            read.is_held |= stays_at.is_some() || stays;
+            read.lot = lots.map(|lots| lots.of(candidate.backend.lot_name()));
             read
         })
         .collect();
-    let has_affinity = route.affinity_ttl > Millis::ZERO && !spec.session.is_empty();
-    let pin = has_affinity
-        .then(|| pins.get(pins.key(&route.name, spec.caller, spec.session)))
-        .flatten()
-        .filter(|pin| pin.holds(now))
+    holder::prefer_sealer(route, &spec.needs, &mut reads);
+    let pin = pin
         .and_then(|pin| route.candidates.iter().position(|it| it.backend.number == pin.backend))
         .map(|index| index as u16)
         .or(stays_at);
@@ -206,7 +237,11 @@ pub(crate) fn explain(
                 Verdict::Chosen { is_last_resort: read.rank.is_last_resort() }
             }
             Some(read) if Some(read.rank) == kept && !read.is_over_limit => Verdict::Held,
-            _ => Verdict::Skipped(obstacles(candidate, now, &spec.needs)),
+            _ => match obstacles(candidate, now, &spec.needs) {
+                // Nothing stands against it: those who can read the request's reasoning go first.
+                obstacles if obstacles.is_empty() => Verdict::Held,
+                obstacles => Verdict::Skipped(obstacles),
+            },
         }
     };
     let candidates = route
@@ -219,7 +254,8 @@ pub(crate) fn explain(
             verdict: verdict(index, candidate),
         })
         .collect();
-    Explanation { candidates, pin: selection.map_or(PinUse::None, |it| it.pin), rank }
+    let pin = selection.map_or(PinUse::None, |it| it.pin);
+    Explanation { candidates, pin, rank, state: StateVerdict::of(route, &spec.needs) }
 }
 
 /// Everything that stands against a candidate at `now`.
@@ -228,15 +264,36 @@ pub(crate) fn obstacles(candidate: &Candidate, now: Now, needs: &Needs) -> Vec<O
         Some(Barred::Inactive) => vec![Obstacle::Inactive],
         Some(Barred::Unconfigured) => vec![Obstacle::Unconfigured],
         Some(Barred::SwitchedOff(standing)) => vec![Obstacle::SwitchedOff(standing)],
-        Some(Barred::Lacks(ability)) => vec![Obstacle::Lacks(ability)],
+        Some(Barred::Lacks(_)) => candidate.lacks(needs).map(Obstacle::Lacks).collect(),
         None => {
             let mut obstacles = health_obstacles(&candidate.backend, now);
             let free_from = candidate.last_resorts.free_from(now).unwrap_or(Now::NEVER);
-            if candidate.backend.rank(now).is_limited() && free_from > now {
+            if candidate.backend.read(now).is_limited(now) && free_from > now {
                 obstacles.push(Obstacle::LastResortLimit { free_from });
             }
             obstacles
         }
+    }
+}
+
+/// What stands against a member of a route at `now`, whatever a choice made of it: material of the
+/// record of a decision.
+#[must_use]
+pub fn obstacles_of(route: &Route, candidate: u16, now: Now, needs: &Needs) -> Vec<Obstacle> {
+    route
+        .candidates
+        .get(usize::from(candidate))
+        .map_or_else(Vec::new, |it| obstacles(it, now, needs))
+}
+
+/// Why a member of a route is no candidate for a request at any time under this config.
+#[must_use]
+pub fn bar_of(route: &Route, candidate: u16, needs: &Needs) -> Option<Obstacle> {
+    let candidate = route.candidates.get(usize::from(candidate))?;
+    match candidate.membership {
+        Membership::Inactive => Some(Obstacle::Inactive),
+        Membership::Unconfigured => Some(Obstacle::Unconfigured),
+        Membership::Active => candidate.lacks(needs).next().map(Obstacle::Lacks),
     }
 }
 

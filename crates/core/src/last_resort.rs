@@ -2,7 +2,7 @@
 //!
 //! An attempt that goes past a breaker or an exclusion shows the client the upstream's real error.
 //! Clients that retry whatever they are told would keep a dead provider busy with such attempts, so
-//! each target of a route has a burst of them and then a steady trickle (I21).
+//! each target of a route has a burst of them and then a steady trickle (I26).
 //!
 //! The bucket is kept as the moment at which it will be full again, in microseconds: tokens come
 //! back evenly, and a token is there at exactly its moment. Only attempts of this kind enter the

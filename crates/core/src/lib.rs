@@ -14,9 +14,12 @@
 //!   shell does with its connection and its answer; `report` is how evidence enters.
 //! - [`breaker::Breaker`]: closed, open, half-open; `cell` shares it between threads.
 //! - [`probe`]: when to ask a backend unasked.
-//! - [`wire_format`]: in which format a target gets a request.
+//! - [`wire_format`]: in which format a target gets a request; [`held_state`]: what only one
+//!   provider has, and `holder`: which one.
 //! - [`mark`]: windows and exclusions. [`outcome`]: how attempts end, and the table of what that
 //!   means.
+//! - [`hint`] and [`names`]: what replicas of a fleet tell each other, and what they call things;
+//!   `tell` makes hints, `hear` takes them, `holdings` lists what is held; `operator` acts by hand.
 //! - [`transition`], [`explain`], [`snapshot`]: what the core says about itself.
 
 pub mod attempt;
@@ -29,9 +32,16 @@ pub mod commit;
 pub mod core;
 pub mod draw;
 pub mod explain;
+mod hear;
+pub mod held_state;
+pub mod hint;
+mod holder;
+mod holdings;
 mod last_resort;
 mod latency;
 pub mod mark;
+pub mod names;
+mod operator;
 pub mod outcome;
 pub mod permit;
 mod pins;
@@ -46,6 +56,7 @@ pub mod settings;
 pub mod snapshot;
 mod sync;
 mod tactic;
+mod tell;
 pub mod time;
 pub mod transition;
 pub mod usual;

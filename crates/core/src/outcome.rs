@@ -221,7 +221,7 @@ pub struct Outcome {
 }
 
 /// A longer `Retry-After` is not believed: an hour covers every limit that is not a quota.
-const RETRY_AFTER_MAX: Millis = Millis::minutes(60);
+pub(crate) const RETRY_AFTER_MAX: Millis = Millis::minutes(60);
 
 /// What a client sees in place of a status that is no error or no final status.
 const BAD_GATEWAY: u16 = 502;

@@ -9,6 +9,11 @@
 //! - Sessions are kept as keyed hashes of 128 bits, 32 of them the route's: no caller's text stays
 //!   in memory, and nobody can aim at another caller's entry without knowing the seed (I16).
 //!
+//! - In a fleet a pin has a version and a writer, the higher of which counts: a new lock, or a
+//!   move, is one more than any that this replica has seen. One that was moved to a
+//!   higher-numbered tier stays there for a while, whatever any replica thinks of the target it
+//!   left. What other replicas tell never drives out a pin that holds.
+//!
 //! Whether a pin is *honoured* is decided by the plan, which knows the candidates.
 
 use std::{
@@ -18,14 +23,12 @@ use std::{
 };
 
 use crate::{
+    hint::Stamp,
+    names::{PinKey, ReplicaId},
     settings::KeyFingerprint,
     sync::{AtomicU32, Mutex, Ordering, lock},
     time::Now,
 };
-
-/// A session of one caller on one route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PinKey(u128);
 
 /// A pin: the number of the backend, the key that was used there, and the last moment it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +37,21 @@ pub(crate) struct Pin {
     /// `None` until it has been used.
     pub(crate) key: Option<KeyFingerprint>,
     pub(crate) until: Now,
+    pub(crate) stamp: Stamp,
+    /// Until when no lower-numbered tier draws it up, because it was moved away from one.
+    pub(crate) stays_until: Now,
 }
 
 impl Pin {
+    /// A pin that is about to be set.
+    pub(crate) fn new(backend: u32, key: Option<KeyFingerprint>, until: Now) -> Self {
+        Self { backend, key, until, stamp: Stamp::default(), stays_until: Now::ZERO }
+    }
+
     pub(crate) fn holds(&self, now: Now) -> bool {
         now <= self.until
     }
 }
-
-/// The first bits of a key are the route's.
-const TAG_BITS: u32 = 32;
 
 /// Enough shards that threads seldom meet in one.
 const SHARDS: usize = 64;
@@ -79,32 +87,31 @@ impl Pins {
             }
             u128::from(hasher.finish())
         };
-        let rest = (half(0) << 64 | half(0x5EED)) & (u128::MAX >> TAG_BITS);
-        PinKey(u128::from(self.tag(route)) << (128 - TAG_BITS) | rest)
+        PinKey::new(self.tag(route), half(0) << 64 | half(0x5EED))
     }
 
     /// What a route's pins have in common, so that they can be counted.
-    fn tag(&self, route: &str) -> u32 {
+    pub(crate) fn tag(&self, route: &str) -> u32 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.seed);
         hasher.write(route.as_bytes());
         hasher.finish() as u32
     }
 
-    /// How many pins of each of these routes hold.
+    /// How many pins of each of these routes hold, which are told by what their names begin with.
     pub(crate) fn counts<'a>(
         &self,
         now: Now,
-        routes: impl Iterator<Item = &'a Arc<str>>,
+        routes: impl Iterator<Item = (&'a Arc<str>, u32)>,
     ) -> Vec<(&'a Arc<str>, usize)> {
         let mut by_tag: BTreeMap<u32, usize> = BTreeMap::new();
         for shard in &self.shards {
             for (key, _) in lock(shard).iter().filter(|(_, pin)| pin.holds(now)) {
-                *by_tag.entry((key.0 >> (128 - TAG_BITS)) as u32).or_default() += 1;
+                *by_tag.entry(key.tag()).or_default() += 1;
             }
         }
-        let count = |route| by_tag.get(&self.tag(route)).copied().unwrap_or_default();
-        routes.map(|route| (route, count(route))).collect()
+        let count = |tag| by_tag.get(&tag).copied().unwrap_or_default();
+        routes.map(|(route, tag)| (route, count(tag))).collect()
     }
 
     pub(crate) fn get(&self, key: PinKey) -> Option<Pin> {
@@ -112,6 +119,18 @@ impl Pins {
     }
 
     pub(crate) fn set(&self, now: Now, key: PinKey, pin: Pin) {
+        self.set_as(now, key, |_| pin);
+    }
+
+    /// Sets a pin as one of the fleet's: its version is the next one.
+    pub(crate) fn set_next(&self, now: Now, key: PinKey, pin: Pin, writer: ReplicaId) -> Pin {
+        self.set_as(now, key, |old| {
+            let version = old.map_or(0, |old| old.stamp.version).saturating_add(1);
+            Pin { stamp: Stamp { version, writer }, ..pin }
+        })
+    }
+
+    fn set_as(&self, now: Now, key: PinKey, pin: impl FnOnce(Option<&Pin>) -> Pin) -> Pin {
         let max = self.max_per_shard.load(Ordering::Relaxed) as usize;
         let mut shard = lock(self.shard(key));
         if shard.len() >= max && !shard.contains_key(&key) {
@@ -122,7 +141,57 @@ impl Pins {
             let Some(first) = first.map(|(key, _)| *key) else { break };
             shard.remove(&first);
         }
+        let pin = pin(shard.get(&key));
         shard.insert(key, pin);
+        pin
+    }
+
+    /// Takes the pin of another replica if it is newer than what is here; whether it was.
+    pub(crate) fn merge(&self, now: Now, key: PinKey, pin: Pin) -> bool {
+        let max = self.max_per_shard.load(Ordering::Relaxed) as usize;
+        let mut shard = lock(self.shard(key));
+        if let Some(old) = shard.get_mut(&key) {
+            let is_newer = pin.stamp > old.stamp;
+            if is_newer {
+                *old = pin;
+            }
+            return is_newer;
+        }
+        if shard.len() >= max {
+            shard.retain(|_, pin| pin.holds(now));
+        }
+        if shard.len() >= max {
+            return false;
+        }
+        shard.insert(key, pin);
+        true
+    }
+
+    /// Gives a pin that was set under an older name the newer one.
+    pub(crate) fn rename(&self, now: Now, old: PinKey, new: PinKey) {
+        if self.get(new).is_some() {
+            return;
+        }
+        if let Some(pin) = self.get(old).filter(|pin| pin.holds(now)) {
+            self.set(now, new, pin);
+        }
+    }
+
+    /// Up to `max` pins that hold, those after `after` in the order of their places.
+    pub(crate) fn page(&self, now: Now, after: Option<PinKey>, max: usize) -> Vec<(PinKey, Pin)> {
+        let place = |key: PinKey| (key.0 % SHARDS as u128, key);
+        let first = after.map_or(0, |key| place(key).0 as usize);
+        let mut found = Vec::new();
+        for shard in &self.shards[first..] {
+            let shard = lock(shard);
+            let is_due = |key: PinKey| after.is_none_or(|after| place(key) > place(after));
+            let due = shard.iter().filter(|(key, pin)| pin.holds(now) && is_due(**key));
+            found.extend(due.map(|(key, pin)| (*key, *pin)).take(max - found.len()));
+            if found.len() >= max {
+                break;
+            }
+        }
+        found
     }
 
     /// Drops what has expired.
@@ -146,7 +215,7 @@ mod tests {
     use super::*;
 
     fn pin(until: u64) -> Pin {
-        Pin { backend: 1, key: None, until: Now(until) }
+        Pin::new(1, None, Now(until))
     }
 
     #[test]
@@ -182,7 +251,8 @@ mod tests {
             }
         }
         let routes: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
-        let counts = |now| pins.counts(Now(now), routes.iter()).into_iter().map(|(_, it)| it);
+        let tagged = || routes.iter().map(|it| (it, pins.tag(it)));
+        let counts = |now| pins.counts(Now(now), tagged()).into_iter().map(|(_, it)| it);
         assert_eq!(counts(10).collect::<Vec<_>>(), [5, 3, 0]);
         assert_eq!(counts(11).collect::<Vec<_>>(), [0, 3, 0]);
     }

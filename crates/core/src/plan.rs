@@ -16,7 +16,7 @@
 //!   before the pick (I19).
 //! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20). Its
 //!   key moves to the next free one when it is not free, without a new lock time.
-//! - Attempts past a breaker or an exclusion are limited for each target of the route (I21).
+//! - Attempts past a breaker or an exclusion are limited for each target of the route (I26).
 
 mod patience;
 
@@ -32,11 +32,13 @@ use crate::{
     choice::{ChoiceInput, PinUse, SelectedBy, Selection, lowest_rank, select},
     draw::mix,
     explain::{Obstacle, obstacles},
+    holder,
+    names::PinKey,
     outcome::{GoOn, Outcome, OutcomeKind},
     permit::Permit,
-    pins::{Pin, PinKey, Pins},
+    pins::{Pin, Pins},
     rank::Rank,
-    route::{Ability, Barred, Candidate, Needs, Route},
+    route::{Ability, Barred, Candidate, Lots, Needs, Route},
     settings::{KeyFingerprint, OnAuthError, PinMode},
     time::{Millis, Now},
     transition::Notes,
@@ -61,6 +63,8 @@ pub struct RequestSpec<'a> {
     /// The backend that holds this conversation's state, where the owner of the conversation knows
     /// it: a pin that no table keeps, no time ends and no lower-numbered tier draws away.
     pub stays_at: Option<&'a str>,
+    /// The id of the state that it refers to (`needs.state`); empty = none.
+    pub state_id: &'a str,
 }
 
 /// What to do next.
@@ -78,7 +82,10 @@ pub enum Step {
 pub struct Plan {
     route: Arc<Route>,
     pins: Arc<Pins>,
+    states: Arc<Pins>,
     session: Option<PinKey>,
+    /// The key that the state belongs to which the request refers to, where known.
+    held_key: Option<KeyFingerprint>,
     /// The candidate that holds the conversation's state.
     stays_at: Option<u16>,
     needs: Needs,
@@ -101,15 +108,20 @@ pub struct Plan {
 impl Plan {
     pub(crate) fn new(
         route: Arc<Route>,
-        pins: Arc<Pins>,
+        (pins, states): (Arc<Pins>, Arc<Pins>),
         now: Now,
         spec: &RequestSpec<'_>,
+        held_key: Option<KeyFingerprint>,
     ) -> Self {
         let has_affinity = route.affinity_ttl > Millis::ZERO && !spec.session.is_empty();
-        let session = has_affinity.then(|| pins.key(&route.name, spec.caller, spec.session));
+        if has_affinity {
+            route.rename_pin(now, &pins, spec.caller, spec.session);
+        }
+        let session = has_affinity.then(|| route.pin_key(&pins, spec.caller, spec.session));
         let within = spec.within.map_or(route.deadline, |within| within.min(route.deadline));
         Self {
             session,
+            held_key,
             stays_at: spec.stays_at.and_then(|id| route.position(id)),
             needs: spec.needs,
             is_stream: spec.is_stream,
@@ -125,6 +137,7 @@ impl Plan {
             is_counted: false,
             route,
             pins,
+            states,
         }
     }
 
@@ -164,7 +177,7 @@ impl Plan {
         self.end = self.end_after(now, outcome, is_released);
         self.next_key_of = outcome.kind.asks_next_key().then_some(attempt.candidate);
         if outcome.kind == OutcomeKind::Success && self.route.pin == PinMode::Answered {
-            self.follow_answer(now, &attempt);
+            self.follow_answer(now, &attempt, notes);
         }
     }
 
@@ -234,6 +247,18 @@ impl Plan {
         self.needs.converts_to = self.needs.converts_to.without(format);
     }
 
+    /// What it needs, with the holder of the state that it refers to.
+    #[must_use]
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// The target of the attempt under way holds the state of this id from now on.
+    pub fn keep_state(&self, now: Now, permit: &Permit, (caller, id): (&str, &str)) {
+        let key = Some(permit.backend.keys[permit.key].key.fingerprint);
+        holder::keep(&self.states, now, (caller, id), permit.backend.number, key);
+    }
+
     /// When the first target of the route has nothing against it any more, if something stands
     /// against all of them: what an honest `Retry-After` says.
     #[must_use]
@@ -244,10 +269,10 @@ impl Plan {
     }
 
     fn choose(&mut self, now: Now, draw: u64, notes: &mut Notes) -> Result<Permit, End> {
-        self.read(now, notes);
+        let pin = self.pin(now);
+        self.read(now, pin.live, notes);
         self.may_go_on(now, notes)?;
         let route = Arc::clone(&self.route);
-        let pin = self.pin(now);
         let mut input = ChoiceInput {
             tactic: route.tactic,
             draw,
@@ -264,18 +289,20 @@ impl Plan {
                 SelectedBy::Pin => pin.live.and_then(|pin| pin.key),
                 SelectedBy::NextKey | SelectedBy::Tactic => None,
             };
+            let pinned_key = self.held_key.filter(|_| self.log.is_empty()).or(pinned_key);
             let permit = self.admit(now, read.candidate, &selection, pinned_key);
             let bucket = &route.candidates[usize::from(read.candidate)].last_resorts;
-            if permit.is_some() && selection.rank.is_limited() && !bucket.take(now) {
+            if permit.is_some() && read.is_limited && !bucket.take(now) {
                 notes.reads[selection.index].is_over_limit = true;
                 continue;
             }
             if let Some(permit) = permit {
-                let pin = pin.becomes(selection.pin);
-                if self.log.is_empty() && pin.is_replaced() {
-                    self.pin_to(now, &permit.backend, permit.key);
+                let used = pin.becomes(selection.pin);
+                if self.log.is_empty() && used.is_replaced() {
+                    let left = pin.live.filter(|_| used == PinUse::Declined);
+                    self.pin_to(now, read.candidate, permit.key, left, notes);
                 } else {
-                    self.follow_key(now, &permit);
+                    self.follow_key(now, &permit, notes);
                 }
                 self.log.push(Attempt {
                     candidate: read.candidate,
@@ -285,7 +312,7 @@ impl Plan {
                     cursor,
                     rank: selection.rank,
                     by: selection.by,
-                    pin,
+                    pin: used,
                     is_trial: permit.is_trial(),
                     is_last_resort: permit.is_last_resort(),
                     outcome: None,
@@ -299,6 +326,7 @@ impl Plan {
             // Somebody else was faster: it counts as unavailable for the rest of this choice.
             let lost = &mut notes.reads[selection.index];
             lost.is_full = true;
+            lost.is_limited = true;
             lost.rank = lost.rank.unavailable();
             input.draw = mix(input.draw);
         }
@@ -306,15 +334,21 @@ impl Plan {
     }
 
     /// Reads every candidate that this request may still use.
-    fn read(&self, now: Now, notes: &mut Notes) {
+    fn read(&self, now: Now, pin: Option<Pin>, notes: &mut Notes) {
+        let stays = pin.is_some_and(|pin| !now.reached(pin.stays_until));
+        let lots = self.lots();
         notes.reads.clear();
         for (index, candidate) in self.route.candidates.iter().enumerate() {
             let is_out = self.is_done(now, index as u16) || self.is_too_small(candidate);
             if candidate.barred(now, &self.needs).is_none() && !is_out {
                 let mut read = candidate.read(now, index, self.route.tactic);
-                read.is_held |= self.stays_at.is_some();
+                read.is_held |= self.stays_at.is_some() || stays;
+                read.lot = lots.map(|lots| lots.of(candidate.backend.lot_name()));
                 notes.reads.push(read);
             }
+        }
+        if self.log.is_empty() {
+            holder::prefer_sealer(&self.route, &self.needs, &mut notes.reads);
         }
     }
 
@@ -391,14 +425,14 @@ impl Plan {
         End::NothingLeft
     }
 
-    /// The members of the route that cannot do what the request needs, and what each lacks.
+    /// The members of the route that cannot do what the request needs, and all that each lacks.
     pub fn lacking(&self, now: Now) -> impl Iterator<Item = (&Arc<str>, Ability)> {
-        let lack = move |it: &Candidate| match it.barred(now, &self.needs) {
-            Some(Barred::Lacks(ability)) => Some(ability),
-            _ => None,
-        };
         let candidates = self.route.candidates.iter();
-        candidates.filter_map(move |it| Some((&it.backend.id, lack(it)?)))
+        candidates.flat_map(move |it| {
+            let is_able = !matches!(it.barred(now, &self.needs), Some(Barred::Lacks(_)));
+            let lacks = (!is_able).then(|| it.lacks(&self.needs)).into_iter().flatten();
+            lacks.map(move |ability| (&it.backend.id, ability))
+        })
     }
 
     /// What stands against each member of the route at `now`.
@@ -417,7 +451,10 @@ impl Plan {
         let backend = self.route.backend(candidate);
         let may_use = |key| self.is_untried(candidate, key);
         let pinned = pinned.and_then(|it| backend.free_key(now, it, may_use));
-        let key = pinned.or_else(|| backend.pick_key(now, may_use))?;
+        let key = pinned.or_else(|| match self.lots().filter(|_| backend.keys.len() > 1) {
+            Some(lots) => backend.pick_key_by_lot(now, may_use, |key| lots.of(key.lot_name())),
+            None => backend.pick_key(now, may_use),
+        })?;
         let mut permit = if selection.rank.is_last_resort() {
             backend.last_resort(now, key)
         } else {
@@ -467,16 +504,41 @@ impl Plan {
         self.stays_at.filter(|_| self.log.is_empty())
     }
 
-    fn pin_to(&self, now: Now, backend: &Backend, key: usize) {
-        if let Some(session) = self.session {
-            let key = Some(backend.keys[key].key.fingerprint);
-            let until = now.after(self.route.affinity_ttl);
-            self.pins.set(now, session, Pin { backend: backend.number, key, until });
+    /// Pins the session to a candidate, for a full TTL; `left` is the pin that it moves away from.
+    fn pin_to(&self, now: Now, candidate: u16, key: usize, left: Option<Pin>, notes: &mut Notes) {
+        let Some(session) = self.session else { return };
+        let backend = self.route.backend(candidate);
+        let key = Some(backend.keys[key].key.fingerprint);
+        let mut pin = Pin::new(backend.number, key, now.after(self.route.affinity_ttl));
+        let left = left.and_then(|pin| candidate_of(&self.route, pin));
+        if let Some(left) = left.filter(|_| self.route.fleet.is_some()) {
+            let tier = |candidate: u16| self.route.candidates[usize::from(candidate)].tier;
+            // Replicas that see the target differently must not throw the session to and fro.
+            if tier(left) < tier(candidate) {
+                pin.stays_until = now.after(self.route.backend(left).promotion_hold);
+            }
+        }
+        self.set_pin(now, session, backend, pin, notes);
+    }
+
+    fn set_pin(&self, now: Now, session: PinKey, backend: &Backend, pin: Pin, notes: &mut Notes) {
+        match &self.route.fleet {
+            None => self.pins.set(now, session, pin),
+            Some(fleet) => {
+                let pin = self.pins.set_next(now, session, pin, fleet.replica);
+                backend.tell_pin(now, session, &pin, notes);
+            }
         }
     }
 
+    /// How a session draws at its first choice, where replicas are to agree on it.
+    fn lots(&self) -> Option<Lots<'_>> {
+        let session = self.session.filter(|_| self.log.is_empty())?;
+        self.route.lots(session)
+    }
+
     /// The pin's key moves to the free one that is used in its place, if its own is not free.
-    fn follow_key(&self, now: Now, permit: &Permit) {
+    fn follow_key(&self, now: Now, permit: &Permit, notes: &mut Notes) {
         let backend = &permit.backend;
         let used = &backend.keys[permit.key];
         if backend.keys.len() == 1 || !used.is_free(now) {
@@ -487,18 +549,18 @@ impl Plan {
         let is_kept = |key| backend.free_key(now, key, |_| true).is_some();
         if pin.backend == backend.number && !pin.key.is_some_and(is_kept) {
             let key = Some(used.key.fingerprint);
-            self.pins.set(now, session, Pin { key, ..pin });
+            self.set_pin(now, session, backend, Pin { key, ..pin }, notes);
         }
     }
 
     /// `pin: answered`: the pin moves to the target whose success ended the request, if that is
     /// another and the pin was not kept for its own target's sake.
-    fn follow_answer(&self, now: Now, answered: &Attempt) {
+    fn follow_answer(&self, now: Now, answered: &Attempt, notes: &mut Notes) {
         let was_kept = self.log.iter().next().is_some_and(|it| it.pin.is_kept_unused());
         let backend = self.route.backend(answered.candidate);
         let pinned = self.session.and_then(|key| self.pins.get(key));
         if !was_kept && pinned.is_some_and(|pin| pin.backend != backend.number) {
-            self.pin_to(now, backend, usize::from(answered.key));
+            self.pin_to(now, answered.candidate, usize::from(answered.key), pinned, notes);
         }
     }
 }

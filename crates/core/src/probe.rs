@@ -96,6 +96,8 @@ pub struct Contact {
     pub used_at: Option<Now>,
     /// The latest success of traffic (of an endpoint: the latest response head).
     pub succeeded_at: Option<Now>,
+    /// When it is to be probed at the latest, because another replica found it broken.
+    pub probe_at: Option<Now>,
 }
 
 /// The schedule of one backend's probes.
@@ -107,6 +109,8 @@ pub struct ProbeClock {
     next: Now,
     is_first: bool,
     is_under_way: bool,
+    /// The latest wish of another replica that was heeded.
+    hastened_at: Option<Now>,
     /// Probes since the start that did not reach the backend, none having reached it.
     unreached: u32,
 }
@@ -119,7 +123,8 @@ impl ProbeClock {
     #[must_use]
     pub fn new(settings: ProbeSettings, seed: u64, now: Now) -> Self {
         let (is_first, is_under_way, unreached) = (true, false, 0);
-        Self { settings, seed, started: now, next: now, is_first, is_under_way, unreached }
+        let (started, next, hastened_at) = (now, now, None);
+        Self { settings, seed, started, next, is_first, is_under_way, hastened_at, unreached }
     }
 
     /// Its settings.
@@ -134,20 +139,33 @@ impl ProbeClock {
         (self.settings.every > Millis::ZERO).then_some(self.next)
     }
 
+    /// The same, where another replica may have found the backend broken.
+    #[must_use]
+    pub fn next_due_given(&self, contact: Contact) -> Option<Now> {
+        let hastened = contact.probe_at.filter(|at| Some(*at) > self.hastened_at);
+        self.next_due().map(|next| hastened.map_or(next, |at| at.min(next)))
+    }
+
     /// What to do now.
     pub fn tick(&mut self, now: Now, contact: Contact) -> Tick {
         let every = self.settings.every;
-        if every == Millis::ZERO || !now.reached(self.next) {
+        if self.next_due_given(contact).is_none_or(|due| !now.reached(due)) {
             return Tick::NotDue;
         }
-        let was_first = self.is_first;
+        // What traffic did before another replica found it broken says nothing.
+        let is_hastened = contact.probe_at.is_some_and(|at| now.reached(at))
+            && contact.probe_at > self.hastened_at;
+        if is_hastened {
+            self.hastened_at = contact.probe_at;
+        }
+        let is_needed = self.is_first || is_hastened;
         self.move_on(now);
         let within =
             |moment: Option<Now>, span| moment.is_some_and(|moment| now.since(moment) < span);
         let used_at = contact.used_at.unwrap_or(self.started);
         if self.is_under_way {
             Tick::UnderWay
-        } else if !was_first && within(contact.succeeded_at, every) {
+        } else if !is_needed && within(contact.succeeded_at, every) {
             Tick::TrafficSpoke
         } else if !within(Some(used_at), self.settings.pause_after) {
             Tick::NobodyUsesIt
@@ -172,7 +190,10 @@ impl ProbeClock {
 
     fn move_on(&mut self, now: Now) {
         let every = self.settings.every;
-        if self.is_first {
+        if !now.reached(self.next) {
+            // A probe that was brought forward takes the place of the next one.
+            self.next = now.after(every);
+        } else if self.is_first {
             self.is_first = false;
             // The second tick sets the phase: half an interval to a whole one after the first.
             let phase = every.scaled(0.5 + 0.5 * fraction(mix(self.seed)));
@@ -190,6 +211,7 @@ impl ProbeClock {
 pub(crate) struct SharedContact {
     used: AtomicU64,
     succeeded: AtomicU64,
+    probe_at: AtomicU64,
 }
 
 /// Moments are stored one later, so that zero means "never".
@@ -204,9 +226,21 @@ impl SharedContact {
         note(&self.succeeded, now);
     }
 
+    /// It is to be probed at this moment, unless an earlier one is still to come.
+    pub(crate) fn hasten(&self, now: Now, at: Now) {
+        let due = self.probe_at.load(Ordering::Relaxed);
+        if due <= now.0.saturating_add(1) {
+            self.probe_at.store(at.0.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn read(&self) -> Contact {
         let moment = |word: &AtomicU64| word.load(Ordering::Relaxed).checked_sub(1).map(Now);
-        Contact { used_at: moment(&self.used), succeeded_at: moment(&self.succeeded) }
+        Contact {
+            used_at: moment(&self.used),
+            succeeded_at: moment(&self.succeeded),
+            probe_at: moment(&self.probe_at),
+        }
     }
 }
 
@@ -280,7 +314,8 @@ mod tests {
         clock.tick(Now(100), Contact::default());
         clock.ended();
         let due = Now(5000);
-        let contact = Contact { used_at: Some(due), succeeded_at: Some(Now(due.0 - 999)) };
+        let succeeded_at = Some(Now(due.0 - 999));
+        let contact = Contact { used_at: Some(due), succeeded_at, probe_at: None };
         assert_eq!(clock.clone().tick(due, contact), Tick::TrafficSpoke);
         let older = Contact { succeeded_at: Some(Now(due.0 - 1000)), ..contact };
         assert_eq!(clock.tick(due, older), Tick::Probe);
@@ -293,7 +328,7 @@ mod tests {
         clock.ended();
         let hour = 3_600_000;
         assert_eq!(clock.tick(Now(100 + hour), Contact::default()), Tick::NobodyUsesIt);
-        let used = Contact { used_at: Some(Now(200 + hour)), succeeded_at: None };
+        let used = Contact { used_at: Some(Now(200 + hour)), ..Contact::default() };
         assert_eq!(clock.tick(Now(60_000 + hour), used), Tick::Probe);
     }
 
@@ -312,6 +347,7 @@ mod tests {
         }
         assert_eq!(contact.read().used_at, Some(Now(0)));
         contact.used(Now(1000));
-        assert_eq!(contact.read(), Contact { used_at: Some(Now(1000)), succeeded_at: None });
+        let used_at = Some(Now(1000));
+        assert_eq!(contact.read(), Contact { used_at, ..Contact::default() });
     }
 }

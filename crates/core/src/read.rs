@@ -27,11 +27,13 @@ pub struct Read {
     /// Unavailable only because every slot of a half-open breaker is taken, and nothing else
     /// stands against it.
     pub is_full: bool,
-    /// Only an attempt past its breaker or exclusion could be made, and the route's limit of those
-    /// is reached: it is skipped.
+    /// Only an attempt past its breaker could be made, or past an exclusion that this replica has
+    /// evidence for: those are limited.
+    pub is_limited: bool,
+    /// The route's limit of such attempts is reached: it is skipped.
     pub is_over_limit: bool,
-    /// Inside its promotion hold, or met by a conversation that stays where its state is: no pin
-    /// is drawn away to it.
+    /// Inside its promotion hold, or met by a conversation that stays where it is: no pin is drawn
+    /// away to it.
     pub is_held: bool,
     /// The state of its own breaker.
     pub state: State,
@@ -43,6 +45,8 @@ pub struct Read {
     pub in_flight: u32,
     /// Its share under the `weighted` tactic.
     pub weight: u32,
+    /// What a new session of a fleet drew for it: replicas with the same view agree on it.
+    pub lot: Option<u64>,
     /// Recent time to first content, where the tactic asks for it and it has any.
     pub latency: Option<LatencyRead>,
 }
@@ -67,6 +71,7 @@ impl Read {
             tier,
             rank,
             is_full: rank == Rank(Rank::UNAVAILABLE) && !any_open,
+            is_limited: reading.is_limited(now),
             is_over_limit: false,
             is_held: !now.reached(reading.own.hold_until),
             state: reading.own.state(now),
@@ -74,6 +79,7 @@ impl Read {
             endpoint_generation: reading.endpoint.map_or(0, |gate| gate.generation),
             in_flight: backend.in_flight(),
             weight,
+            lot: None,
             latency,
         }
     }

@@ -19,9 +19,11 @@ use crate::{
     backend::{Backend, Endpoint, TargetKey},
     breaker::{BreakerChange, Pass},
     cell::{Cell, Guarded},
-    mark::MarkReason,
+    hint::Excluded,
+    mark::{Exclusion, Mark, MarkReason},
     outcome::{Charge, MarkRule, Outcome, OutcomeKind},
     permit::Permit,
+    tell::ExclusionNews,
     time::{Millis, Now},
     transition::{Change, Notes, Scope, Transition},
 };
@@ -51,7 +53,7 @@ impl Permit {
             let change = own.and_then(|pass| guarded.breaker.content(now, pass));
             change.map(|change| breaker_change(now, change, guarded, None))
         });
-        notes.record(now, &backend.id, Scope::Backend, change);
+        backend.record_breaker(now, change, notes);
     }
 
     /// The attempt ended. Ends the permit.
@@ -82,7 +84,7 @@ impl Permit {
             };
             change.map(|change| breaker_change(now, change, guarded, Some(outcome)))
         });
-        notes.record(now, &backend.id, Scope::Backend, change);
+        backend.record_breaker(now, change, notes);
     }
 
     fn report_reachability(&mut self, now: Now, outcome: &Outcome, notes: &mut Notes) {
@@ -103,8 +105,15 @@ impl Permit {
             let change = guarded.breaker.failure(now, pass, false);
             change.map(|change| breaker_change(now, change, guarded, Some(outcome)))
         });
-        notes.record(now, &endpoint.id, Scope::Endpoint, change);
+        endpoint.record_breaker(now, change, notes);
     }
+}
+
+/// Where an outcome leaves its mark.
+enum MarkPlace<'a> {
+    Window(&'a Mark),
+    /// With its name in the fleet.
+    Exclusion(&'a Exclusion, Option<Excluded>),
 }
 
 impl Backend {
@@ -136,33 +145,56 @@ impl Backend {
             MarkRule::WindowIfStated if !outcome.is_5xx() => return,
             MarkRule::WindowIfStated => {
                 let Some(stated) = outcome.stated_retry_after() else { return };
-                (&*key.window, &backend.id, Scope::Backend, MarkReason::RetryAfter, stated)
+                let mark = MarkPlace::Window(&key.window);
+                (mark, &backend.id, Scope::Backend, MarkReason::RetryAfter, stated)
             }
             MarkRule::Window => {
                 let span = outcome.stated_retry_after().unwrap_or(windows.rate_limit);
-                (&*key.window, &backend.id, Scope::Backend, MarkReason::RateLimited, span)
+                let mark = MarkPlace::Window(&key.window);
+                (mark, &backend.id, Scope::Backend, MarkReason::RateLimited, span)
             }
             MarkRule::KeyExhausted => {
-                let mark = &*key.exclusion;
+                let mark = MarkPlace::Exclusion(&key.exclusion, backend.key_excluded(key));
                 (mark, &key.key.id, Scope::Key, MarkReason::Exhausted, windows.exhausted)
             }
             // A 403 may be about the model: the key's other targets are not touched.
             MarkRule::KeyRejected if outcome.status == Some(403) => {
-                let mark = &*key.refusal;
+                let mark = MarkPlace::Exclusion(&key.refusal, backend.pair_excluded(key));
                 (mark, &backend.id, Scope::Backend, MarkReason::AuthRejected, rejected_for)
             }
             MarkRule::KeyRejected => {
-                let mark = &*key.exclusion;
+                let mark = MarkPlace::Exclusion(&key.exclusion, backend.key_excluded(key));
                 (mark, &key.key.id, Scope::Key, MarkReason::AuthRejected, rejected_for)
             }
             MarkRule::ModelGone => {
-                let mark = &backend.health.exclusion;
+                let mark =
+                    MarkPlace::Exclusion(&backend.health.exclusion, backend.model_excluded());
                 (mark, &backend.id, Scope::Backend, MarkReason::ModelGone, windows.model_gone)
             }
         };
         let until = now.after(span);
         // A window of no length stands at no moment: there is nothing to tell.
-        if until > now && mark.extend(until, reason) {
+        if until <= now {
+            return;
+        }
+        let is_set = match mark {
+            MarkPlace::Window(mark) => {
+                let is_set = mark.extend(until, reason);
+                if is_set {
+                    backend.tell_window(now, key, until, reason, notes);
+                }
+                is_set
+            }
+            MarkPlace::Exclusion(mark, of) => match mark.extend(until, reason) {
+                None => false,
+                Some(version) => {
+                    let news = ExclusionNews { version, until: Some(until), reason };
+                    backend.tell_exclusion(now, of, &news, notes);
+                    true
+                }
+            },
+        };
+        if is_set {
             let is_of_pair = scope == Scope::Backend && reason != MarkReason::ModelGone;
             let key = is_of_pair.then(|| Arc::clone(&key.key.id));
             let change = Change::Marked { key, until, reason, status: outcome.status };
@@ -172,15 +204,37 @@ impl Backend {
 
     /// A success heals the exclusions of its key, of its target and of the two together; a window
     /// it leaves.
-    fn heal(&self, now: Now, key: &TargetKey, notes: &mut Notes) {
-        for (mark, owner, scope) in [
-            (&*key.exclusion, &key.key.id, Scope::Key),
-            (&*key.refusal, &self.id, Scope::Backend),
-            (&self.health.exclusion, &self.id, Scope::Backend),
-        ] {
-            let healed = mark.clear(now).map(|it| Change::Healed { reason: it.reason });
-            notes.record(now, owner, scope, healed);
-        }
+    pub(crate) fn heal(&self, now: Now, key: &TargetKey, notes: &mut Notes) {
+        self.heal_key(now, key, notes);
+        let exclusion = &self.health.exclusion;
+        self.heal_one(now, (exclusion, &self.id, Scope::Backend), Self::model_excluded, notes);
+    }
+
+    /// The same of one key, everywhere and here.
+    pub(crate) fn heal_key(&self, now: Now, key: &TargetKey, notes: &mut Notes) {
+        let (everywhere, here) = (&*key.exclusion, &*key.refusal);
+        let name = |it: &Self| it.key_excluded(key);
+        self.heal_one(now, (everywhere, &key.key.id, Scope::Key), name, notes);
+        let name = |it: &Self| it.pair_excluded(key);
+        self.heal_one(now, (here, &self.id, Scope::Backend), name, notes);
+    }
+
+    fn heal_one(
+        &self,
+        now: Now,
+        (exclusion, owner, scope): (&Exclusion, &Arc<str>, Scope),
+        name: impl FnOnce(&Self) -> Option<Excluded>,
+        notes: &mut Notes,
+    ) {
+        let Some((ended, version)) = exclusion.heal(now) else { return };
+        let reason = ended.reason;
+        notes.record(now, owner, scope, Some(Change::Healed { reason }));
+        self.tell_exclusion(
+            now,
+            name(self),
+            &ExclusionNews { version, until: None, reason },
+            notes,
+        );
     }
 
     /// A probe of a server, which has one key, ended; the next one ends within `next_in`.
@@ -198,6 +252,8 @@ impl Backend {
         let mut discarded = Notes::default();
         let marks = if is_news { &mut *notes } else { &mut discarded };
         self.set_marks(now, 0, outcome, next_in, marks);
+        // To other replicas it is: they do not know how long it goes on.
+        notes.hints.append(&mut discarded.hints);
         let is_charged = self.is_charged(now, 0, outcome);
         let change = self.health.cell.with(|guarded| {
             guarded.note(now, outcome);
@@ -211,7 +267,15 @@ impl Backend {
             };
             change.map(|change| breaker_change(now, change, guarded, Some(outcome)))
         });
-        notes.record(now, &self.id, Scope::Backend, change);
+        self.record_breaker(now, change, notes);
+    }
+
+    fn record_breaker(&self, now: Now, news: Option<BreakerNews>, notes: &mut Notes) {
+        let Some(news) = news else { return };
+        if news.is_told {
+            self.tell_opening(now, &news.change, notes);
+        }
+        notes.record(now, &self.id, Scope::Backend, Some(news.change));
     }
 }
 
@@ -227,29 +291,42 @@ fn reached(endpoint: &Endpoint, now: Now, pass: Pass, notes: &mut Notes) {
         let change = guarded.breaker.success(now, pass);
         change.map(|change| breaker_change(now, change, guarded, None))
     });
-    notes.record(now, &endpoint.id, Scope::Endpoint, change);
+    endpoint.record_breaker(now, change, notes);
 }
 
 impl Endpoint {
     pub(crate) fn probed(&self, now: Now, passed: bool, notes: &mut Notes) {
-        probed(&self.cell, &self.id, Scope::Endpoint, now, passed, notes);
+        self.record_breaker(now, probed(&self.cell, now, passed), notes);
+    }
+
+    fn record_breaker(&self, now: Now, news: Option<BreakerNews>, notes: &mut Notes) {
+        let Some(news) = news else { return };
+        if news.is_told {
+            self.tell_opening(now, &news.change, notes);
+        }
+        notes.record(now, &self.id, Scope::Endpoint, Some(news.change));
     }
 }
 
 impl Backend {
     pub(crate) fn probed(&self, now: Now, passed: bool, notes: &mut Notes) {
-        probed(&self.health.cell, &self.id, Scope::Backend, now, passed, notes);
+        self.record_breaker(now, probed(&self.health.cell, now, passed), notes);
     }
 }
 
-fn probed(cell: &Cell, id: &Arc<str>, scope: Scope, now: Now, passed: bool, notes: &mut Notes) {
-    let change = cell.with(|guarded| {
+fn probed(cell: &Cell, now: Now, passed: bool) -> Option<BreakerNews> {
+    cell.with(|guarded| {
         guarded.note_probe(now, passed);
         let breaker = &mut guarded.breaker;
         let change = if passed { breaker.probe_passed(now) } else { breaker.probe_failed(now) };
         change.map(|change| breaker_change(now, change, guarded, None))
-    });
-    notes.record(now, id, scope, change);
+    })
+}
+
+/// A change of a breaker, and whether other replicas hear of it.
+struct BreakerNews {
+    change: Change,
+    is_told: bool,
 }
 
 fn breaker_change(
@@ -257,16 +334,17 @@ fn breaker_change(
     change: BreakerChange,
     guarded: &Guarded,
     outcome: Option<&Outcome>,
-) -> Change {
+) -> BreakerNews {
     if cfg!(debug_assertions) {
         guarded.breaker.check_invariants(now);
     }
-    Change::Breaker {
+    let change = Change::Breaker {
         breaker: change,
         generation: guarded.breaker.gate().generation,
         evidence: outcome.map(|outcome| outcome.kind),
         status: outcome.and_then(|outcome| outcome.status),
-    }
+    };
+    BreakerNews { change, is_told: guarded.breaker.is_told() }
 }
 
 impl Notes {
@@ -278,7 +356,8 @@ impl Notes {
         change: Option<Change>,
     ) {
         if let Some(change) = change {
-            self.transitions.push(Transition { at, backend: Arc::clone(whose), scope, change });
+            let (backend, is_heard) = (Arc::clone(whose), false);
+            self.transitions.push(Transition { at, backend, scope, change, is_heard });
         }
     }
 }

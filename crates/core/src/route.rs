@@ -5,8 +5,11 @@ use std::sync::Arc;
 use crate::{
     backend::Backend,
     budget::Budget,
+    held_state::{HeldState, Holder, StateKind},
     last_resort::TokenBucket,
     mark::ActiveMark,
+    names::{FleetSettings, HashKey, PinKey},
+    pins::Pins,
     read::Read,
     settings::{
         Abilities, HoldLimits, HoldSettings, Kind, Membership, OnAuthError, PinMode, Protocol,
@@ -25,6 +28,15 @@ pub struct Needs {
     pub tools: bool,
     /// It brings images.
     pub vision: bool,
+    /// It brings documents, such as PDF files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub documents: bool,
+    /// It wants an answer that follows a JSON schema.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub json_schema: bool,
+    /// It asks for reasoning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reasoning: bool,
     /// It is this many tokens long, where known.
     pub context: u64,
     /// The protocol it is written in; `None` = one that every target understands.
@@ -34,6 +46,9 @@ pub struct Needs {
     /// The formats that it can be converted to for a target that does not take it as it came.
     #[serde(default, skip_serializing_if = "WireFormats::is_empty")]
     pub converts_to: WireFormats,
+    /// What it refers to that only one provider has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<HeldState>,
 }
 
 /// An ability a target lacks for a request.
@@ -44,12 +59,28 @@ pub enum Ability {
     Tools,
     /// Taking images.
     Vision,
+    /// Taking documents.
+    Documents,
+    /// Following a JSON schema.
+    JsonSchema,
+    /// Reasoning.
+    Reasoning,
     /// A context window that is large enough.
     Context,
     /// Speaking the request's protocol.
     Protocol,
     /// Serving this kind of request.
     Kind,
+    /// Having the response that the request continues.
+    PreviousResponse,
+    /// Having the conversation that the request continues.
+    Conversation,
+    /// Having items that the request names by their ids.
+    StoredItem,
+    /// Having an uploaded file.
+    File,
+    /// Having cached content.
+    CachedContent,
 }
 
 impl Ability {
@@ -59,27 +90,75 @@ impl Ability {
         match self {
             Self::Tools => "takes no tools",
             Self::Vision => "takes no images",
+            Self::Documents => "takes no documents",
+            Self::JsonSchema => "follows no JSON schema",
+            Self::Reasoning => "does not reason",
             Self::Context => "has too short a context",
             Self::Protocol => "speaks another protocol, which the request cannot be converted to",
             Self::Kind => "does not serve this endpoint",
+            Self::PreviousResponse => "does not have the response of `previous_response_id`",
+            Self::Conversation => "does not have the conversation of `conversation`",
+            Self::StoredItem => "does not have the items that the request names by id",
+            Self::File => "does not have the uploaded file",
+            Self::CachedContent => "does not have the content of `cachedContent`",
         }
+    }
+
+    /// What is lacking where state is held elsewhere; none for what a request can do without.
+    const fn of_state(kind: StateKind) -> Option<Self> {
+        Some(match kind {
+            StateKind::PreviousResponse => Self::PreviousResponse,
+            StateKind::Conversation => Self::Conversation,
+            StateKind::StoredItem => Self::StoredItem,
+            StateKind::File => Self::File,
+            StateKind::CachedContent => Self::CachedContent,
+            StateKind::SealedReasoning => return None,
+        })
     }
 }
 
 impl Needs {
-    /// What `abilities` lacks, if anything. Unknown means able.
+    /// The first of what `abilities` lacks, if anything. Unknown means able.
     #[must_use]
     pub fn lacking(&self, abilities: &Abilities) -> Option<Ability> {
-        if let Err(ability) = self.sent_as(abilities) {
-            return Some(ability);
+        self.lacks(abilities).next()
+    }
+
+    /// Everything that `abilities` lacks.
+    pub fn lacks(&self, abilities: &Abilities) -> impl Iterator<Item = Ability> {
+        let unable = |is_needed: bool, is_able: Option<bool>| is_needed && is_able == Some(false);
+        let is_too_short = abilities.context.is_some_and(|limit| self.context > limit);
+        let state = self.state.filter(|_| !self.could_hold(abilities));
+        let rows = [
+            (unable(self.tools, abilities.tools), Ability::Tools),
+            (unable(self.vision, abilities.vision), Ability::Vision),
+            (unable(self.documents, abilities.documents), Ability::Documents),
+            (unable(self.json_schema, abilities.json_schema), Ability::JsonSchema),
+            (unable(self.reasoning, abilities.reasoning), Ability::Reasoning),
+            (is_too_short, Ability::Context),
+        ];
+        let rows = rows.into_iter().filter(|(is_lacking, _)| *is_lacking).map(|(_, it)| it);
+        let state = state.and_then(|state| Ability::of_state(state.kind));
+        self.sent_as(abilities).err().into_iter().chain(state).chain(rows)
+    }
+
+    /// Whether a target of these abilities could hold the state that the request refers to: it gets
+    /// the request in the format, or at least by the protocol, that the state belongs to.
+    pub(crate) fn could_hold(&self, abilities: &Abilities) -> bool {
+        let Some(state) = self.state else { return true };
+        if state.kind.is_of_one_format() {
+            return self.sent_as(abilities) == Ok(SentAs::AsItCame);
         }
-        if self.tools && abilities.tools == Some(false) {
-            return Some(Ability::Tools);
-        }
-        if self.vision && abilities.vision == Some(false) {
-            return Some(Ability::Vision);
-        }
-        abilities.context.is_some_and(|limit| self.context > limit).then_some(Ability::Context)
+        state.protocol.zip(abilities.protocol).is_none_or(|(state, spoken)| state == spoken)
+    }
+
+    /// These and what a body needs: the path says one half, the body the other.
+    #[must_use]
+    pub fn and_of_body(self, body: Self) -> Self {
+        let Self { protocol, kind, converts_to, .. } = self;
+        let of_path = |it: HeldState| HeldState { protocol: it.protocol.or(protocol), ..it };
+        let state = body.state.map(of_path);
+        Self { protocol, kind, converts_to, state, ..body }
     }
 
     /// How a target of these abilities gets the request: as it came if it understands that, else
@@ -135,13 +214,26 @@ impl Candidate {
         if let Some(standing) = self.backend.health.off.active(now) {
             return Some(Barred::SwitchedOff(standing));
         }
-        needs.lacking(&self.backend.abilities).map(Barred::Lacks)
+        self.lacks(needs).next().map(Barred::Lacks)
+    }
+
+    /// Everything that it lacks for a request.
+    pub(crate) fn lacks(&self, needs: &Needs) -> impl Iterator<Item = Ability> {
+        let held = needs.state.and_then(|state| state.holder.zip(Ability::of_state(state.kind)));
+        let is_elsewhere =
+            |holder| self.backend.endpoint_number.map(Holder::Endpoint) != Some(holder);
+        let elsewhere = held.filter(|(holder, _)| is_elsewhere(*holder)).map(|(_, it)| it);
+        let lacks = needs.lacks(&self.backend.abilities);
+        let mut of_abilities = lacks.filter(move |it| Some(*it) != elsewhere);
+        // What keeps a request at its provider is named before what it would need elsewhere.
+        let first = elsewhere.or_else(|| of_abilities.next());
+        first.into_iter().chain(of_abilities)
     }
 
     pub(crate) fn read(&self, now: Now, index: usize, tactic: Tactic) -> Read {
         let mut read = Read::of(&self.backend, now, (index as u16, self.tier, self.weight), tactic);
         read.is_over_limit =
-            read.rank.is_limited() && self.last_resorts.free_from(now).is_none_or(|at| at > now);
+            read.is_limited && self.last_resorts.free_from(now).is_none_or(|at| at > now);
         read
     }
 }
@@ -162,8 +254,23 @@ pub struct Route {
     pub(crate) hold: HoldSettings,
     pub(crate) hold_limits: HoldLimits,
     pub(crate) budget: Arc<Budget>,
+    /// What makes its sessions those of a fleet.
+    pub(crate) fleet: Option<Arc<FleetSettings>>,
     /// For each tier: the candidate index from which `round_robin` looks next.
     cursors: Arc<[AtomicU32]>,
+}
+
+/// The lots of one session: the same at every replica of a fleet, and nobody else's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lots<'a> {
+    hash_key: &'a HashKey,
+    session: PinKey,
+}
+
+impl Lots<'_> {
+    pub(crate) fn of(&self, name: &[u8]) -> u64 {
+        self.hash_key.lot(self.session, name)
+    }
 }
 
 /// A route holds at most this many members: candidates are numbered in sixteen bits.
@@ -174,6 +281,7 @@ impl Route {
         settings: &RouteSettings,
         hold_limits: HoldLimits,
         backends: &[Arc<Backend>],
+        fleet: Option<&Arc<FleetSettings>>,
     ) -> Self {
         let mut candidates: Vec<Candidate> = Vec::new();
         for (tier, members) in settings.tiers.iter().enumerate() {
@@ -207,6 +315,7 @@ impl Route {
             hold: settings.hold,
             hold_limits,
             budget: Arc::new(Budget::new(settings.budget)),
+            fleet: fleet.map(Arc::clone),
             cursors: settings.tiers.iter().map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -234,6 +343,40 @@ impl Route {
         }
     }
 
+    /// The key that names its sessions to the fleet, if there is one.
+    fn hash_key(&self) -> Option<&HashKey> {
+        self.fleet.as_ref()?.hash_keys.first()
+    }
+
+    /// The name of a session.
+    pub(crate) fn pin_key(&self, pins: &Pins, caller: &str, session: &str) -> PinKey {
+        match self.hash_key() {
+            None => pins.key(&self.name, caller, session),
+            Some(hash_key) => hash_key.pin_key(&self.name, caller, session),
+        }
+    }
+
+    /// What the names of its sessions begin with.
+    pub(crate) fn tag(&self, pins: &Pins) -> u32 {
+        self.hash_key().map_or_else(|| pins.tag(&self.name), |it| it.route_tag(&self.name))
+    }
+
+    /// While the fleet's secret is being replaced: a pin set under a name of an older one is found.
+    pub(crate) fn rename_pin(&self, now: Now, pins: &Pins, caller: &str, session: &str) {
+        let Some(fleet) = self.fleet.as_ref().filter(|it| it.hash_keys.len() > 1) else { return };
+        let mut names = fleet.hash_keys.iter().map(|it| it.pin_key(&self.name, caller, session));
+        let Some(new) = names.next() else { return };
+        for old in names {
+            pins.rename(now, old, new);
+        }
+    }
+
+    /// How a session draws among things with names, where replicas are to agree on it.
+    pub(crate) fn lots(&self, session: PinKey) -> Option<Lots<'_>> {
+        let is_drawn = matches!(self.tactic, Tactic::Random | Tactic::Weighted);
+        self.hash_key().filter(|_| is_drawn).map(|hash_key| Lots { hash_key, session })
+    }
+
     /// The name a client asks for.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
@@ -244,6 +387,40 @@ impl Route {
     #[must_use]
     pub fn backend(&self, candidate: u16) -> &Arc<Backend> {
         &self.candidates[usize::from(candidate)].backend
+    }
+
+    /// The tier of a candidate.
+    #[must_use]
+    pub fn tier(&self, candidate: u16) -> u16 {
+        self.candidates[usize::from(candidate)].tier
+    }
+
+    /// How one backend of a tier is picked.
+    #[must_use]
+    pub fn tactic(&self) -> Tactic {
+        self.tactic
+    }
+
+    /// The most hops beyond the first attempt.
+    #[must_use]
+    pub fn max_hops(&self) -> u32 {
+        self.max_hops
+    }
+
+    /// The name of the provider that holds a request's state, if it is one of the route's.
+    #[must_use]
+    pub fn holder_name(&self, holder: Holder) -> Option<&Arc<str>> {
+        let mut backends = self.candidates.iter().map(|it| &it.backend);
+        let found = backends.find(|it| it.endpoint_number.map(Holder::Endpoint) == Some(holder));
+        found.and_then(|it| it.endpoint.as_ref()).map(|it| &it.id)
+    }
+
+    /// How a member gets a request that needs this; `None` if it understands it in no format, or
+    /// is no member.
+    #[must_use]
+    pub fn sent_as(&self, backend: &str, needs: &Needs) -> Option<SentAs> {
+        let member = self.candidates.iter().find(|it| *it.backend.id == *backend)?;
+        needs.sent_as(&member.backend.abilities).ok()
     }
 
     /// The number of the candidate with this backend.

@@ -8,7 +8,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Millis;
+use crate::{
+    names::{Fingerprint, FleetSettings},
+    time::Millis,
+};
 
 /// How one backend's health is judged. `Default` gives the production defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,6 +125,8 @@ pub struct Settings {
     pub max_pins: usize,
     /// How much of an answer may be held back.
     pub hold_limits: HoldLimits,
+    /// What makes this replica one of a fleet; `None` = it stands alone.
+    pub fleet: Option<FleetSettings>,
 }
 
 /// A provider's host.
@@ -133,6 +138,9 @@ pub struct EndpointSettings {
     pub identity: String,
     /// Its breaker's settings. Only the streak rule is used: the ratio rule is off for endpoints.
     pub health: HealthSettings,
+    /// What replicas call it: the first name is told, all are recognised (those of older secrets).
+    /// Empty = nothing about it is told or heard.
+    pub fleet_names: Vec<Fingerprint>,
 }
 
 /// A credential. The core knows its name, its reference and a fingerprint, never its value.
@@ -144,6 +152,9 @@ pub struct KeySettings {
     pub identity: String,
     /// What a session's pin remembers it by.
     pub fingerprint: KeyFingerprint,
+    /// What replicas call it: the first name is told, all are recognised (those of older secrets).
+    /// Empty = nothing about it is told or heard.
+    pub fleet_names: Vec<Fingerprint>,
 }
 
 /// A number made from a credential's value, by a keyed hash outside the core. Equal values have
@@ -176,6 +187,9 @@ pub struct BackendSettings {
     pub answer_within: Millis,
     /// What it can do.
     pub abilities: Abilities,
+    /// What replicas call it: the first name is told, all are recognised (those of older secrets).
+    /// Empty = nothing about it is told or heard.
+    pub fleet_names: Vec<Fingerprint>,
 }
 
 /// What a target can do; unknown means able.
@@ -185,6 +199,12 @@ pub struct Abilities {
     pub tools: Option<bool>,
     /// Whether it takes images.
     pub vision: Option<bool>,
+    /// Whether it takes documents, such as PDF files.
+    pub documents: Option<bool>,
+    /// Whether it can be held to a JSON schema.
+    pub json_schema: Option<bool>,
+    /// Whether it reasons before it answers, as far as a request asks for it.
+    pub reasoning: Option<bool>,
     /// Its context window in tokens.
     pub context: Option<u64>,
     /// The protocol it speaks; unknown means all.
@@ -235,6 +255,12 @@ impl Kinds {
     #[must_use]
     pub const fn with(self, kind: Kind) -> Self {
         Self(self.0 | (1 << kind as u8))
+    }
+
+    /// These but one.
+    #[must_use]
+    pub const fn without(self, kind: Kind) -> Self {
+        Self(self.0 & !(1 << kind as u8))
     }
 
     /// Whether a kind is among them.

@@ -3,9 +3,13 @@
 //! Every tactic sees only candidates that the ranks left over: there is no breaker-blind path.
 //! Ties go to chance under `random`, `weighted` and `least_latency`, to file order under
 //! `round_robin` and `least_busy`.
+//!
+//! A new session of a fleet has drawn a lot for each candidate (weighted rendezvous hashing): under
+//! `random` and `weighted` the lots take the place of the draw, so that replicas with the same view
+//! agree before the session's pin has travelled.
 
 use crate::{
-    draw::{below, mix},
+    draw::{below, fraction, mix},
     read::Read,
     settings::Tactic,
 };
@@ -23,6 +27,9 @@ pub(crate) fn pick(
     let nth_peer = |n: u64| peers().nth(n as usize).map(|(index, _)| index);
     let count = || peers().count() as u64;
     match tactic {
+        Tactic::Random | Tactic::Weighted if peers().all(|(_, read)| read.lot.is_some()) => {
+            by_lot(peers(), tactic)
+        }
         Tactic::Random => nth_peer(below(draw, count())),
         Tactic::RoundRobin => {
             let from_cursor = peers().find(|(_, read)| u32::from(read.candidate) >= cursor);
@@ -45,6 +52,26 @@ pub(crate) fn pick(
         Tactic::LeastLatency => least_latency(reads, count(), nth_peer, draw),
         Tactic::LeastBusy => peers().min_by_key(|(_, read)| read.in_flight).map(|(index, _)| index),
     }
+}
+
+/// The peer whose lot wins. By weight it wins with the least time of arrival, where arrivals come
+/// at random at the rate of the weight: so in proportion to the weights, and a peer that leaves
+/// moves only the sessions it had.
+fn by_lot<'a>(
+    peers: impl Iterator<Item = (usize, &'a Read)> + Clone,
+    tactic: Tactic,
+) -> Option<usize> {
+    let lot = |read: &Read| read.lot.unwrap_or_default();
+    let is_weighed = peers.clone().any(|(_, read)| read.weight > 0) && tactic == Tactic::Weighted;
+    if !is_weighed {
+        return peers.max_by_key(|(_, read)| lot(read)).map(|(index, _)| index);
+    }
+    // Half a step above zero: the logarithm of zero is no number.
+    let share = |read: &Read| fraction(lot(read)) + f64::EPSILON / 4.0;
+    let arrives = |read: &Read| -share(read).ln() / f64::from(read.weight);
+    let weighed = peers.filter(|(_, read)| read.weight > 0);
+    let first = weighed.min_by(|(_, a), (_, b)| arrives(a).total_cmp(&arrives(b)));
+    first.map(|(index, _)| index)
 }
 
 /// The better of two drawn at random.
@@ -89,6 +116,7 @@ mod tests {
             tier: 0,
             rank: Rank(0),
             is_full: false,
+            is_limited: false,
             is_over_limit: false,
             is_held: false,
             state: State::Closed,
@@ -96,6 +124,7 @@ mod tests {
             endpoint_generation: 0,
             in_flight: 0,
             weight: 1,
+            lot: None,
             latency: None,
         }
     }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    breaker::BreakerChange, mark::MarkReason, outcome::OutcomeKind, read::Read, time::Now,
+    breaker::BreakerChange, hint::Hint, mark::MarkReason, outcome::OutcomeKind, read::Read,
+    time::Now,
 };
 
 /// One state change of one backend, with its reason and evidence.
@@ -23,6 +24,9 @@ pub struct Transition {
     pub scope: Scope,
     /// What changed.
     pub change: Change,
+    /// Whether another replica of the fleet told it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_heard: bool,
 }
 
 /// What a transition is about.
@@ -63,6 +67,11 @@ pub enum Change {
         /// The HTTP status behind it.
         status: Option<u16>,
     },
+    /// Another replica's breaker of the same thing opened: the next failure opens this one.
+    Suspected {
+        /// For how long, unless a success comes first.
+        until: Now,
+    },
     /// An exclusion ended before its time.
     Healed {
         /// What stood against it.
@@ -78,4 +87,7 @@ pub struct Notes {
     pub reads: Vec<Read>,
     /// Changes since the caller last took them.
     pub transitions: Vec<Transition>,
+    /// What other replicas of the fleet should hear of, since the caller last took it; always
+    /// empty where there is no fleet.
+    pub hints: Vec<Hint>,
 }

@@ -1,4 +1,4 @@
-//! The formats that a request for generated text can be written in, as far as routing cares.
+//! The formats that a request can be converted to, as far as routing cares.
 //!
 //! A request comes in one of them and can be converted to others. Which conversions exist is for
 //! the wire crate to say ([`crate::route::Needs::converts_to`]); which one a target gets is decided
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::{Kind, Protocol};
 
-/// A format of requests for generated text.
+/// A format of requests for generated text, embeddings or counts of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WireFormat {
@@ -20,19 +20,36 @@ pub enum WireFormat {
     Messages,
     /// Google's `generateContent`.
     Gemini,
+    /// OpenAI's embeddings.
+    OpenAiEmbeddings,
+    /// Google's `batchEmbedContents`.
+    GeminiEmbeddings,
+    /// Anthropic's `count_tokens`.
+    MessagesCount,
+    /// Google's `countTokens`.
+    GeminiCount,
 }
 
 impl WireFormat {
     /// All of them, in the order in which a conversion is chosen.
-    pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
+    pub const ALL: [Self; 8] = [
+        Self::Chat,
+        Self::Responses,
+        Self::Messages,
+        Self::Gemini,
+        Self::OpenAiEmbeddings,
+        Self::GeminiEmbeddings,
+        Self::MessagesCount,
+        Self::GeminiCount,
+    ];
 
     /// Whose protocol it belongs to.
     #[must_use]
     pub const fn protocol(self) -> Protocol {
         match self {
-            Self::Chat | Self::Responses => Protocol::OpenAi,
-            Self::Messages => Protocol::Anthropic,
-            Self::Gemini => Protocol::Gemini,
+            Self::Chat | Self::Responses | Self::OpenAiEmbeddings => Protocol::OpenAi,
+            Self::Messages | Self::MessagesCount => Protocol::Anthropic,
+            Self::Gemini | Self::GeminiEmbeddings | Self::GeminiCount => Protocol::Gemini,
         }
     }
 
@@ -42,7 +59,12 @@ impl WireFormat {
         match self {
             Self::Chat => Some(Kind::Chat),
             Self::Responses => Some(Kind::Responses),
-            Self::Messages | Self::Gemini => None,
+            Self::OpenAiEmbeddings => Some(Kind::Embeddings),
+            Self::Messages
+            | Self::Gemini
+            | Self::GeminiEmbeddings
+            | Self::MessagesCount
+            | Self::GeminiCount => None,
         }
     }
 }

@@ -59,6 +59,7 @@ fn backend(id: &str, endpoint: Option<usize>, health: HealthSettings) -> Backend
         first_content_within: Millis::seconds(120),
         answer_within: Millis::seconds(120),
         abilities: Abilities::default(),
+        fleet_names: Vec::new(),
     }
 }
 
@@ -87,8 +88,12 @@ fn one_backend(trial_permits: u32) -> Arc<Core> {
 /// Two targets of one endpoint, each behind a route of its own name. The endpoint's breaker, and
 /// that of `main`, are opened at the start of time.
 fn unreachable_endpoint() -> Arc<Core> {
-    let endpoint =
-        EndpointSettings { id: "p".to_owned(), identity: "p".to_owned(), health: health(1) };
+    let endpoint = EndpointSettings {
+        id: "p".to_owned(),
+        identity: "p".to_owned(),
+        health: health(1),
+        fleet_names: Vec::new(),
+    };
     let settings = Settings {
         endpoints: vec![endpoint],
         backends: vec![backend("a", Some(0), health(1)), backend("b", Some(0), health(1))],

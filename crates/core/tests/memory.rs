@@ -24,6 +24,7 @@ fn settings(targets: usize, routes: usize) -> Settings {
         first_content_within: Millis::seconds(120),
         answer_within: Millis::minutes(5),
         abilities: Abilities::default(),
+        fleet_names: Vec::new(),
     });
     let member = |backend| MemberSettings { backend, weight: 1, membership: Membership::Active };
     let routes = (0..routes).map(|number| RouteSettings {
@@ -36,11 +37,13 @@ fn settings(targets: usize, routes: usize) -> Settings {
             id: "provider".to_owned(),
             identity: "https://api.provider.example/v1".to_owned(),
             health: HealthSettings::default(),
+            fleet_names: Vec::new(),
         }],
         keys: vec![KeySettings {
             id: "provider#1".to_owned(),
             identity: "provider env:KEY".to_owned(),
             fingerprint: KeyFingerprint(1),
+            fleet_names: Vec::new(),
         }],
         backends: backends.collect(),
         routes: routes.collect(),

@@ -77,6 +77,11 @@ impl Caller {
     pub fn may_use_server(&self, server: &str) -> bool {
         self.servers.as_ref().is_none_or(|servers| servers.iter().any(|it| it == server))
     }
+
+    /// The MCP servers, and groups of them, that it may use; all if none are said.
+    pub fn servers(&self) -> Option<&[String]> {
+        self.servers.as_deref()
+    }
 }
 
 /// Everybody who may call.
@@ -113,6 +118,12 @@ impl Callers {
             return Some(Arc::clone(&self.anyone)).filter(|anyone| *anyone.name == *name);
         };
         keys.iter().map(|(_, caller)| caller).find(|it| *it.name == *name).map(Arc::clone)
+    }
+
+    /// Everybody who may call.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Caller>> {
+        let anyone = self.keys.is_none().then_some(&self.anyone);
+        self.keys.iter().flatten().map(|(_, caller)| caller).chain(anyone)
     }
 
     /// Whether both know the same keys.

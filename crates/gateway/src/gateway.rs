@@ -1,4 +1,5 @@
-//! What all threads share: the live config behind an atomic pointer, the clock, the metrics.
+//! What all threads share: the live config behind an atomic pointer, the clock, the metrics, the
+//! journal.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,8 +13,10 @@ use tidegate_fakes::{
     demo,
     fake::{self, Fake},
 };
+use tidegate_journal::journal::Journal;
 use tidegate_net::upstream::Io;
 use tidegate_runtime::{clock::Clock, rng, task};
+use tokio::sync::Notify;
 
 use crate::{
     certificates::ListenerTls,
@@ -22,6 +25,7 @@ use crate::{
     log::{LineLimit, LogSettings},
     metrics::Metrics,
     private::Private,
+    stores::Stores,
 };
 
 /// What a fake provider may have written before somebody reads it, as with a socket.
@@ -33,6 +37,8 @@ pub struct Gateway {
     pub live: ArcSwap<Live>,
     pub clock: Clock,
     pub metrics: Metrics,
+    /// What was decided and what happened.
+    pub journal: Arc<Journal>,
     /// Where it really listens: a reload does not move listeners.
     pub address: SocketAddr,
     pub admin_address: SocketAddr,
@@ -54,12 +60,20 @@ pub struct Gateway {
     pub fixed: OnceLock<(Fixed, Overrides)>,
     /// What the listeners present to clients.
     pub tls: ListenerTls,
+    /// The files that the journal is written to.
+    pub stores: Stores,
+    /// Something changed that the MCP thread cannot see by itself: the config, or the health of a
+    /// server by somebody else's doing. That thread waits for it.
+    pub changed: Notify,
+    /// How many tools each MCP server offers, as far as that is known.
+    server_tools: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Gateway {
     pub fn new(live: Live, clock: Clock, address: SocketAddr, admin_address: SocketAddr) -> Self {
         let metrics = Metrics::new();
         metrics.follow(&live);
+        let journal = Arc::new(Journal::new(clock, &live.fingerprint));
         let tls = ListenerTls::default();
         tls.follow(&live.tls);
         let live = ArcSwap::from_pointee(live);
@@ -69,6 +83,7 @@ impl Gateway {
             live,
             clock,
             metrics,
+            journal,
             address,
             admin_address,
             mark,
@@ -80,7 +95,22 @@ impl Gateway {
             first_choices: Mutex::default(),
             fixed: OnceLock::new(),
             tls,
+            stores: Stores::default(),
+            changed: Notify::new(),
+            server_tools: Mutex::default(),
         }
+    }
+
+    /// An MCP server offers so many tools.
+    pub fn tell_tools(&self, server: &str, count: usize) {
+        let mut tools = self.server_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.insert(server.to_owned(), count as u64);
+    }
+
+    /// How many tools an MCP server offers, once that is known.
+    pub fn server_tools(&self, server: &str) -> Option<u64> {
+        let tools = self.server_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.get(server).copied()
     }
 
     /// A connection to the fake provider of this name.
@@ -101,7 +131,33 @@ impl Gateway {
             log.follow(&live.file.log);
         }
         self.tls.follow(&live.tls);
+        let sha = live.fingerprint.clone();
         self.live.store(Arc::new(live));
+        self.changed.notify_one();
+        self.journal.serves(self.now(), &sha);
+        self.keep_records();
+    }
+
+    /// Writes the journal to the files that the config names; those that it does not name any more
+    /// are closed. A gateway of one client's own writes none.
+    pub fn keep_records(&self) {
+        if self.private.get().is_none() {
+            self.stores.follow(&self.journal, &self.live.load());
+        }
+    }
+
+    /// Counts what the records' stores have dropped so far.
+    pub fn count_dropped(&self) {
+        let (metrics, stores) = (&self.metrics, &self.stores);
+        metrics.records_dropped("journal", self.journal.size().dropped);
+        metrics.records_dropped("history", stores.history().dropped);
+        metrics.records_dropped("audit", stores.audit().dropped);
+        metrics.records_dropped("telemetry", stores.telemetry().dropped);
+    }
+
+    /// Has the metrics of this moment exported, if the config says so.
+    pub fn export_metrics(&self) {
+        self.stores.export(|| self.metrics.families(&self.live.load(), self.now()));
     }
 
     pub fn now(&self) -> Now {

@@ -39,12 +39,31 @@ pub fn check(
         check_content_type(uri.path(), headers)?;
     }
     if uri.query().is_some_and(query::has_key) {
-        return Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            "send the key in a header, never in the query",
-        ));
+        return Err(KEY_IN_QUERY);
     }
     Ok(())
+}
+
+const KEY_IN_QUERY: Refusal =
+    Refusal::new(StatusCode::BAD_REQUEST, "send the key in a header, never in the query");
+const FOREIGN_HOST: Refusal =
+    Refusal::new(StatusCode::FORBIDDEN, "this host name is not served here");
+const FOREIGN_ORIGIN: Refusal =
+    Refusal::new(StatusCode::FORBIDDEN, "requests from this origin are not served here");
+
+/// The word under which a refusal is told to whoever watches for attacks; `None` for a mistake
+/// that any client can make.
+pub fn event_of(refusal: &Refusal) -> Option<&'static str> {
+    let is = |known: &Refusal| known.message == refusal.message;
+    if is(&FOREIGN_HOST) {
+        Some("bad_host")
+    } else if is(&FOREIGN_ORIGIN) {
+        Some("bad_origin")
+    } else if is(&KEY_IN_QUERY) {
+        Some("key_in_query")
+    } else {
+        (refusal.status == StatusCode::BAD_REQUEST).then_some("bad_framing")
+    }
 }
 
 /// Bodies are JSON, and forms where files are uploaded. A browser asks nobody before it posts
@@ -112,7 +131,7 @@ fn check_host(listen: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), 
     if second.is_none() && host.is_some_and(|host| is_ours(listen, host)) {
         return Ok(());
     }
-    Err(Refusal::new(StatusCode::FORBIDDEN, "this host name is not served here"))
+    Err(FOREIGN_HOST)
 }
 
 /// An origin has the scheme of the listener; browsers write it in lower case.
@@ -123,7 +142,7 @@ fn check_origin(scheme: &str, listen: SocketAddr, headers: &HeaderMap) -> Result
     if host.is_some_and(|(_, host)| is_ours(listen, host)) {
         return Ok(());
     }
-    Err(Refusal::new(StatusCode::FORBIDDEN, "requests from this origin are not served here"))
+    Err(FOREIGN_ORIGIN)
 }
 
 /// Whether a host, with or without a port, is a loopback name or the listener's own address.

@@ -8,6 +8,7 @@
 //! - [`guard`]: what is refused before anything else is looked at.
 //! - [`status`]: what a gateway tells of itself; [`metrics`], [`log`], and [`report`], which feeds
 //!   both with what the core tells.
+//! - [`stores`]: the files that the journal is written to.
 //! - [`own_request`]: requests of the gateway's own to one of its routes.
 
 pub mod admin_token;
@@ -25,6 +26,7 @@ pub mod private;
 pub mod provider;
 pub mod report;
 pub mod status;
+pub mod stores;
 #[cfg(any(test, feature = "test-bed"))]
 pub mod test_bed;
 pub mod worker;

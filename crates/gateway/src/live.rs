@@ -88,6 +88,11 @@ impl ResolvedRoute<'_> {
 }
 
 impl Live {
+    /// Whether requests belong to traces that are exported.
+    pub fn is_traced(&self) -> bool {
+        cfg!(feature = "otlp") && self.file.telemetry.is_some()
+    }
+
     /// A config, in place of `before` where there is one.
     pub fn new(
         mut config: Config,
@@ -108,7 +113,7 @@ impl Live {
         let admin_token = AdminToken::new(&config.file.admin, folder, environment);
         let core = match before {
             Some((before, now)) => before.core.reload(now, &config.settings),
-            None => Core::new(&config.settings, seed),
+            None => Core::with_jitter(&config.settings, seed, rng::draw()),
         };
         let (file, folder) = (config.file, folder.to_owned());
         Ok(Self {
@@ -214,6 +219,7 @@ fn add_direct_routes(config: &mut Config) {
                 serves: Some(written.kinds()),
                 ..Abilities::default()
             },
+            fleet_names: Vec::new(),
         });
         let of_provider =
             |(_, it): &(usize, &BackendSettings)| it.endpoint == Some(provider.endpoint);

@@ -230,9 +230,10 @@ pub struct Refused<'a> {
     pub request_id: &'a str,
 }
 
-/// Logs a refusal that concerns security, unless there were many of its kind just now.
-pub fn refused(limit: &LineLimit, now: Now, refused: &Refused<'_>) {
-    let Some(suppressed) = limit.admit(now, refused.event) else { return };
+/// Logs a refusal that concerns security, unless there were many of its kind just now. If it is
+/// logged: how many were not since the last one.
+pub fn refused(limit: &LineLimit, now: Now, refused: &Refused<'_>) -> Option<u64> {
+    let suppressed = limit.admit(now, refused.event)?;
     let present = |text| Some(text).filter(|it: &&str| !it.is_empty());
     tracing::warn!(
         event = refused.event,
@@ -243,6 +244,7 @@ pub fn refused(limit: &LineLimit, now: Now, refused: &Refused<'_>) {
         suppressed = Some(suppressed).filter(|count| *count > 0),
         "a request was refused"
     );
+    Some(suppressed)
 }
 
 fn known_method(method: &Method) -> &'static str {
@@ -276,13 +278,24 @@ const PATHS: &[&str] = &[
     "/api/snapshot",
     "/api/explain",
     "/api/reload",
+    "/api/events",
+    "/api/decisions",
+    "/api/timeline",
+    "/api/incident",
+    "/api/login",
+    "/api/logout",
+    "/api/session",
+    "/v1beta/models",
 ];
 
-fn path_class(path: &str) -> &'static str {
+/// A path by its class, because a path can hold anything.
+pub fn path_class(path: &str) -> &'static str {
     match PATHS.iter().find(|known| **known == path) {
         Some(known) => known,
         None if path.starts_with("/v1/models/") => "/v1/models/{id}",
         None if path.starts_with("/v1/") => "/v1/{other}",
+        None if path.starts_with("/v1beta/models/") => "/v1beta/models/{id}",
+        None if path.starts_with("/api/decisions/") => "/api/decisions/{id}",
         None if path.starts_with("/api/backends/") => "/api/backends/{id}",
         None => "{other}",
     }

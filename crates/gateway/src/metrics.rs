@@ -22,7 +22,7 @@ mod table;
 mod tests;
 
 use arc_swap::ArcSwap;
-use prometheus::TextEncoder;
+use prometheus::{TextEncoder, proto::MetricFamily};
 use tidegate_core::{
     attempt::End,
     choice::PinUse,
@@ -30,12 +30,9 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use self::{
-    families::Families,
-    labels::{ClientFailure, Verdict},
-    mcp::McpFamilies,
-    table::Table,
-};
+use tidegate_journal::result::{ClientFailure, ClientVerdict};
+
+use self::{families::Families, mcp::McpFamilies, table::Table};
 use crate::live::Live;
 
 pub use self::labels::ProbeResult;
@@ -114,7 +111,7 @@ impl Metrics {
     ) -> Option<&'static str> {
         let table = self.table.load();
         let series = table.route(&self.families, route);
-        let verdict = Verdict::of(status, end);
+        let verdict = ClientVerdict::of(status, end);
         series.results[verdict.result as usize].inc();
         series.seconds.observe(seconds(took));
         if let Some(failure) = verdict.failure {
@@ -184,8 +181,14 @@ impl Metrics {
         self.families.transitions.with_label_values(&labels).inc();
     }
 
-    /// All of it, in Prometheus' text format 0.0.4.
-    pub fn render(&self, live: &Live, now: Now) -> String {
+    /// So many records in all were not kept by `journal`, `history`, `audit` or `telemetry`.
+    pub fn records_dropped(&self, store: &'static str, total: u64) {
+        let series = self.families.records_dropped.with_label_values(&[store]);
+        series.inc_by(total.saturating_sub(series.get()));
+    }
+
+    /// All of it.
+    pub fn families(&self, live: &Live, now: Now) -> Vec<MetricFamily> {
         // A reload that nobody told of is noticed here at the latest.
         if self.table.load().fingerprint != live.fingerprint {
             self.follow(live);
@@ -193,8 +196,13 @@ impl Metrics {
         let mut families = self.families.registry.gather();
         families.extend(scrape::gauges(live, now));
         families.sort_by(|one, other| one.name().cmp(other.name()));
+        families
+    }
+
+    /// All of it, in Prometheus' text format 0.0.4.
+    pub fn render(&self, live: &Live, now: Now) -> String {
         // Encoding fails only on a family without series, and gathering leaves those out.
-        TextEncoder::new().encode_to_string(&families).unwrap_or_default()
+        TextEncoder::new().encode_to_string(&self.families(live, now)).unwrap_or_default()
     }
 }
 

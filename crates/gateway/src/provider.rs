@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use tidegate_config::{
     Config,
-    file::{Api, Auth, ProbeFile, ProviderFile, Timeouts},
+    file::{Api, Auth, MODEL_PLACE, ProbeFile, ProviderFile, Timeouts},
     provider_url,
     secret::{Environment, SecretRef},
 };
@@ -18,7 +18,7 @@ use tidegate_net::{
     query,
     upstream::{Origin, tls},
 };
-use tidegate_wire::{mask::Mask, splice::EncodedName};
+use tidegate_wire::{convert::target::TargetProfile, mask::Mask, splice::EncodedName};
 
 /// A provider, ready to be asked.
 #[derive(Debug)]
@@ -59,6 +59,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// What a conversion must know of it: `asked` is the model's name where the config has none.
+    pub fn profile<'a>(&'a self, asked: Option<&'a str>) -> TargetProfile<'a> {
+        let named = self.model.as_ref().and_then(|name| std::str::from_utf8(name.plain()).ok());
+        let host = self.provider.origin.as_ref().map_or("", |origin| origin.host.as_str());
+        TargetProfile { model: named.or(asked).unwrap_or_default(), host }
+    }
+
     /// Covers every secret that an attempt with this key sends.
     pub fn mask(&self, key: usize) -> Arc<Mask> {
         Arc::clone(self.masks.get(key).unwrap_or(&self.provider.mask))
@@ -145,7 +152,10 @@ fn provider(
     let (origin, authority, base_path) = if file.api == Api::Fake {
         (None, "fake".to_owned(), String::new())
     } else {
-        let uri: Uri = url.parse().map_err(|_| fail(format!("`{url}` is no url")))?;
+        let uri: Uri = url
+            .replace(MODEL_PLACE, PLACEHOLDER)
+            .parse()
+            .map_err(|_| fail(format!("`{url}` is no url")))?;
         let host = uri.host().ok_or_else(|| fail(format!("`{url}` has no host")))?.to_owned();
         let is_tls = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -154,7 +164,8 @@ fn provider(
         let tls =
             is_tls.then(|| tls(file.ca.as_ref(), folder, environment)).transpose().map_err(fail)?;
         let origin = Origin { host, port, allow_private: file.allow_private, tls };
-        (Some(origin), authority, uri.path().trim_end_matches('/').to_owned())
+        let base_path = uri.path().trim_end_matches('/').replace(PLACEHOLDER, MODEL_PLACE);
+        (Some(origin), authority, base_path)
     };
     let pair = |(key, value): (&String, &String)| {
         (key.clone(), format!("{}={}", escaped(key), escaped(value)))
@@ -188,9 +199,22 @@ fn is_secret(name: &HeaderName, value: &SecretRef) -> bool {
     is_named_so || !matches!(value, SecretRef::Literal(_))
 }
 
+/// What stands for the model's name where a url is read as one: braces are none of its letters.
+const PLACEHOLDER: &str = "tidegate-model-name";
+
+/// What the hosts of Azure's OpenAI end with.
+const AZURE: [&str; 3] =
+    [".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"];
+
+fn is_azure(file: &ProviderFile) -> bool {
+    let host = file.url.as_ref().and_then(|url| url.split('/').nth(2)).unwrap_or_default();
+    AZURE.iter().any(|it| host.ends_with(it))
+}
+
 /// How this provider wants its key.
 fn credential(file: &ProviderFile, key: &str) -> Option<(HeaderName, HeaderValue)> {
     let by_api = match file.api {
+        Api::Openai if is_azure(file) => Auth::ApiKey,
         Api::Openai | Api::Fake => Auth::Bearer,
         Api::Anthropic => Auth::XApiKey,
         Api::Gemini => Auth::XGoogApiKey,
@@ -219,8 +243,9 @@ impl Provider {
     }
 
     /// The path and query of an upstream request, for a path of ours such as `/v1/messages`. Where
-    /// the config sets a parameter, the client's own of that name is left out.
-    pub fn path(&self, path: &str, client_query: Option<&str>) -> String {
+    /// the config sets a parameter, the client's own of that name is left out. `model` takes its
+    /// place in the url, if there is one.
+    pub fn path(&self, path: &str, client_query: Option<&str>, model: &str) -> String {
         let below = match self.api {
             // What the vendor's SDK takes as base url has the version in it for these.
             Api::Openai | Api::Fake => {
@@ -228,7 +253,10 @@ impl Provider {
             }
             Api::Anthropic | Api::Gemini => path,
         };
-        let mut full = format!("{}{below}", self.base_path);
+        let mut full = match self.base_path.split_once(MODEL_PLACE) {
+            Some((before, after)) => format!("{before}{}{after}{below}", escaped(model)),
+            None => format!("{}{below}", self.base_path),
+        };
         let is_configured =
             |name: &str| self.query.iter().any(|(known, _)| query::is_same_name(known, name));
         let own = query::without(client_query.unwrap_or_default(), is_configured);
@@ -240,14 +268,24 @@ impl Provider {
         full
     }
 
+    /// Where the models are listed beside the deployments of a url with `{model}` in it.
+    fn models_path(&self) -> String {
+        let before = self.base_path.split(MODEL_PLACE).next().unwrap_or_default();
+        let before = before.trim_end_matches('/');
+        let above = before.strip_suffix("/deployments").unwrap_or(before);
+        let query: Vec<&str> = self.query.iter().map(|(_, pair)| pair.as_str()).collect();
+        format!("{above}/models?{}", query.join("&"))
+    }
+
     /// The path a probe asks for.
     pub fn probe_path(&self) -> String {
         match &self.probe_path {
             // Relative to the origin when it starts with a slash, to the url otherwise.
             Some(path) if path.starts_with('/') => path.clone(),
             Some(path) => format!("{}/{path}", self.base_path),
-            None if self.api == Api::Gemini => self.path("/v1beta/models", None),
-            None => self.path("/v1/models", None),
+            None if self.base_path.contains(MODEL_PLACE) => self.models_path(),
+            None if self.api == Api::Gemini => self.path("/v1beta/models", None, ""),
+            None => self.path("/v1/models", None, ""),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Transitions, rendered: one log line and one count for each.
+//! What happens, told: transitions and refusals, each as a log line, a count and a journal record.
 //!
 //! The core says what changed as data, once; here it becomes words. What every line says is worked
 //! out in `describe`, a pure function, so that log and metric cannot disagree.
@@ -9,7 +9,7 @@
 //!   keeps an open breaker open is told at `debug`: nothing changed for anybody.
 //! - No addresses, no keys: a key is told by its place in the pool, as in `anthropic#2` (S1).
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use tidegate_core::{
     breaker::{BreakerChange, CloseCause, OpenCause, State},
@@ -18,10 +18,11 @@ use tidegate_core::{
     time::Now,
     transition::{Change, Scope, Transition},
 };
+use tidegate_journal::event::{EventBody, MoveRecord, SecurityRecord, TransitionRecord};
 
 use crate::{
     gateway::Gateway,
-    log::{TRANSITION, rfc3339},
+    log::{self, Refused, TRANSITION, rfc3339},
     metrics::ChangeLabels,
     status::{explained, first_choices},
 };
@@ -41,9 +42,59 @@ pub fn transitions(gateway: &Gateway, transitions: &[Transition]) {
         let until = until.map(|until| rfc3339(gateway.clock.unix_ms_of(until)));
         let weight =
             if is_repetition(transition, transitions) { Weight::Detail } else { told.weight };
-        log(transition, &Told { weight, ..told }, until.as_deref());
+        let mut told = Told { weight, ..told };
+        if transition.is_heard {
+            told.detail.push_str(" (told by another replica)");
+        }
+        log_transition(transition, &told, until.as_deref());
+        let record = EventBody::Transition(Arc::new(record(transition, told)));
+        gateway.journal.event(transition.at, record);
     }
     moved_traffic(gateway, transitions);
+}
+
+/// A change of state as the journal keeps it.
+fn record(transition: &Transition, told: Told) -> TransitionRecord {
+    let (generation, evidence, status, key) = match &transition.change {
+        Change::Breaker { generation, evidence, status, .. } => {
+            (Some(*generation), *evidence, *status, None)
+        }
+        Change::Marked { key, status, .. } => (None, None, *status, key.clone()),
+        Change::Healed { .. } | Change::Suspected { .. } => (None, None, None, None),
+    };
+    TransitionRecord {
+        at: transition.at,
+        backend: Arc::clone(&transition.backend),
+        scope: scope_word(transition.scope),
+        from: told.from,
+        to: told.to,
+        reason: told.reason,
+        detail: told.detail,
+        until: told.until,
+        weight: told.weight.word(),
+        generation,
+        evidence,
+        status,
+        key,
+        is_breaker: matches!(transition.change, Change::Breaker { .. }),
+    }
+}
+
+/// A request was refused for the sake of security: a line and a record, unless there were many of
+/// the kind just now.
+pub fn refused(gateway: &Gateway, refused: &Refused<'_>) {
+    let now = gateway.now();
+    let Some(repeated) = log::refused(&gateway.line_limit, now, refused) else { return };
+    let record = SecurityRecord {
+        at: now,
+        event: refused.event,
+        caller: refused.caller.to_owned(),
+        path: log::path_class(refused.path),
+        route: refused.route.to_owned(),
+        request_id: refused.request_id.to_owned(),
+        repeated,
+    };
+    gateway.journal.event(now, EventBody::Security(Arc::new(record)));
 }
 
 /// Whether another line of the same moment says the same: a probe that closes an endpoint may
@@ -61,7 +112,7 @@ fn is_repetition(transition: &Transition, all: &[Transition]) -> bool {
                 && &*it.backend == provider
                 && (one.from, one.to) == (other.from, other.to)
         }
-        Change::Marked { .. } | Change::Healed { .. } => false,
+        Change::Marked { .. } | Change::Healed { .. } | Change::Suspected { .. } => false,
     };
     model == "*" || all.iter().any(is_same)
 }
@@ -92,8 +143,10 @@ fn moved_traffic(gateway: &Gateway, transitions: &[Transition]) {
         let from = known.insert(name.clone(), to.clone()).unwrap_or_else(at_first);
         drop(known);
         if from != to {
-            let (from, to) = (listed(&from), listed(&to));
-            tracing::info!(route = name.as_str(), from, to, "traffic moved");
+            let (was, is) = (listed(&from), listed(&to));
+            tracing::info!(route = name.as_str(), from = was, to = is, "traffic moved");
+            let record = MoveRecord { at: now, route: name.clone(), from, to };
+            gateway.journal.event(now, EventBody::Moved(Arc::new(record)));
         }
     }
 }
@@ -108,6 +161,16 @@ enum Weight {
     Degraded,
     News,
     Detail,
+}
+
+impl Weight {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Degraded => "degraded",
+            Self::News => "news",
+            Self::Detail => "detail",
+        }
+    }
 }
 
 /// A change in words.
@@ -138,7 +201,7 @@ macro_rules! tell {
     };
 }
 
-fn log(transition: &Transition, told: &Told, until: Option<&str>) {
+fn log_transition(transition: &Transition, told: &Told, until: Option<&str>) {
     match told.weight {
         Weight::Degraded => tell!(warn, transition, told, until),
         Weight::News => tell!(info, transition, told, until),
@@ -174,6 +237,14 @@ fn describe(change: &Change) -> Told {
                 until: Some(*until),
             }
         }
+        Change::Suspected { until } => Told {
+            weight: Weight::News,
+            from: USABLE,
+            to: "suspected",
+            reason: "opened_elsewhere",
+            detail: "another replica's breaker opened: the next failure opens this one".to_owned(),
+            until: Some(*until),
+        },
         Change::Healed { reason } => Told {
             weight: Weight::News,
             from: mark_state(*reason),
@@ -199,7 +270,8 @@ const fn mark_state(reason: MarkReason) -> &'static str {
     }
 }
 
-fn mark_words(reason: MarkReason, status: Option<u16>) -> String {
+/// What stands against a key or target, for people.
+pub fn mark_words(reason: MarkReason, status: Option<u16>) -> String {
     let words = match reason {
         MarkReason::RateLimited => "rate limited",
         MarkReason::RetryAfter => "asked us to come back later",
@@ -266,6 +338,10 @@ fn open_words(cause: &OpenCause, evidence: &str) -> (&'static str, String) {
         OpenCause::TrialFailed => ("trial_failed", format!("a trial failed: {evidence}")),
         OpenCause::ProbeFailed => ("probe_failed", "a probe failed".to_owned()),
         OpenCause::Held => ("held", "an operator holds it open".to_owned()),
+        OpenCause::Suspected(count) => {
+            let what = format!("{count} in a row, after another replica's breaker opened");
+            ("suspected", format!("{what}: {evidence}"))
+        }
     }
 }
 

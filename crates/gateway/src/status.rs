@@ -20,14 +20,19 @@ use serde_json::{Map, Value, json};
 use tidegate_config::{file::RouteFile, glob};
 use tidegate_core::{
     LastError,
-    explain::{Explanation, Verdict},
+    explain::{Explanation, Obstacle, Verdict},
     plan::RequestSpec,
     rank::Rank,
+    route::Needs,
     snapshot::{BackendSnapshot, Reason, Snapshot},
     time::Now,
 };
 use tidegate_runtime::clock::Clock;
 use tidegate_text::percent::decoded_name;
+use tidegate_wire::{
+    operation::needs_of_path,
+    prospect::{CLIENT_DIALECTS, ClientDialect},
+};
 
 use super::guard::MODELS;
 use crate::{caller::Caller, live::Live, log::rfc3339};
@@ -102,9 +107,7 @@ fn health(live: &Live, clock: &Clock, now: Now, caller: &Caller) -> Value {
 /// Of what a caller may use. healthy: every backend is; degraded: every route still has a target
 /// of rank 0; else unhealthy.
 pub fn overall(live: &Live, snapshot: &Snapshot, now: Now, caller: &Caller) -> &'static str {
-    let is_served = |name: &String| {
-        explained(live, name, now).and_then(|it| it.rank).is_some_and(Rank::is_clear)
-    };
+    let is_served = |name: &String| is_served(live, name, now);
     if !live.file.routes.keys().filter(|name| caller.may_use(name)).all(is_served) {
         "unhealthy"
     } else if shown(snapshot).filter(|it| is_seen(live, caller, &it.id)).all(|it| it.healthy) {
@@ -125,9 +128,45 @@ fn is_seen(live: &Live, caller: &Caller, backend: &str) -> bool {
     caller.may_use(backend) || routes.any(|(name, route)| caller.may_use(name) && has_target(route))
 }
 
+/// Whether a route has a target of rank 0 for clients of every dialect that it serves at all.
+fn is_served(live: &Live, route: &str, now: Now) -> bool {
+    let is_clear = |it: &Explanation| it.rank.is_some_and(Rank::is_clear);
+    let is_clear_for = |client: ClientDialect| {
+        let explained = explained_for(live, route, now, needs_of_path(client.path));
+        explained.is_some_and(|it| is_clear(&it) || !has_able(&it))
+    };
+    explained(live, route, now).is_some_and(|it| is_clear(&it))
+        && CLIENT_DIALECTS.into_iter().all(is_clear_for)
+}
+
+/// Whether some member could serve the request if nothing else stood against it.
+fn has_able(explained: &Explanation) -> bool {
+    let is_able = |verdict: &Verdict| match verdict {
+        Verdict::Skipped(obstacles) => !obstacles.iter().any(|it| matches!(it, Obstacle::Lacks(_))),
+        Verdict::Chosen { .. } | Verdict::Held => true,
+    };
+    explained.candidates.iter().any(|it| is_able(&it.verdict))
+}
+
 pub fn explained(live: &Live, route: &str, now: Now) -> Option<Explanation> {
+    explained_for(live, route, now, Needs::default())
+}
+
+fn explained_for(live: &Live, route: &str, now: Now, needs: Needs) -> Option<Explanation> {
     let route = live.core.route(route)?;
-    Some(live.core.explain(route, now, &RequestSpec::default(), 0))
+    let spec = RequestSpec { needs, ..RequestSpec::default() };
+    Some(live.core.explain(route, now, &spec, 0))
+}
+
+/// For clients of each dialect, the targets that their next request may be sent to first; empty
+/// where it would be refused.
+fn by_dialect(live: &Live, route: &str, now: Now) -> Map<String, Value> {
+    let of = |client: ClientDialect| {
+        let explained = explained_for(live, route, now, needs_of_path(client.path));
+        let next = explained.as_ref().map(first_choices).unwrap_or_default();
+        (client.word.to_owned(), json!(next))
+    };
+    CLIENT_DIALECTS.into_iter().map(of).collect()
 }
 
 /// What the id of an MCP server's backend begins with.
@@ -176,7 +215,8 @@ impl InUse {
         }
     }
 
-    const fn why(self) -> Option<&'static str> {
+    /// Why it is not in use.
+    pub const fn why(self) -> Option<&'static str> {
         match self {
             Self::Active => None,
             Self::Unconfigured => Some("no key of its provider can be resolved"),
@@ -294,6 +334,8 @@ fn route(
         "is_default": live.file.default_route.as_ref() == Some(name),
         // One of these is asked first; which one is up to the tactic.
         "resolves_to": next,
+        // The same for clients of each dialect: a target that can serve some may not serve all.
+        "resolves_by_dialect": by_dialect(live, name, now),
         "rank": explained.as_ref().and_then(|it| it.rank),
         "tiers": tiers,
     })

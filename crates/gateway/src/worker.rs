@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tidegate_core::transition::Notes;
+use tidegate_journal::{decision::Decision, inbox::Inbox};
 use tidegate_net::upstream::Pool;
 use tokio::sync::{Notify, futures::OwnedNotified};
 
@@ -18,12 +19,15 @@ pub struct Worker {
     /// Tells streams that the drain is over.
     drained: Arc<Notify>,
     notes: RefCell<Notes>,
+    /// Where its decisions wait for the journal.
+    inbox: Arc<Inbox>,
 }
 
 impl Worker {
     pub fn new(gateway: Arc<Gateway>) -> Self {
         let (pool, drained, notes) = (Rc::default(), Arc::default(), RefCell::default());
-        Self { gateway, pool, drained, notes }
+        let inbox = gateway.journal.inbox();
+        Self { gateway, pool, drained, notes, inbox }
     }
 
     /// Waits for the end of the drain.
@@ -34,6 +38,11 @@ impl Worker {
     /// The drain is over: every stream that is still under way says so and ends.
     pub fn end_streams(&self) {
         self.drained.notify_waiters();
+    }
+
+    /// Records how a request or an MCP call was decided.
+    pub fn record(&self, decision: Decision) {
+        self.gateway.journal.record(&self.inbox, decision);
     }
 
     /// Talks to the core, and renders the transitions it tells of.

@@ -6,7 +6,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use tidegate_core::attempt::{Answer, End, Finish};
+use tidegate_core::{
+    attempt::{Answer, End, Finish},
+    time::Millis,
+};
+use tidegate_journal::decision::OwnAnswer;
 use tidegate_net::client_body::ClientBody;
 use tidegate_wire::{
     dialect::Dialect,
@@ -60,7 +64,7 @@ pub(crate) fn failure(
     finish: &Finish,
     dialect: Dialect,
     id: &str,
-) -> Response<ClientBody> {
+) -> (Response<ClientBody>, OwnAnswer) {
     let attempts: Vec<AttemptLine<'_>> = context
         .records
         .iter()
@@ -73,6 +77,7 @@ pub(crate) fn failure(
         })
         .collect();
     let unable;
+    let kept;
     let (kind, message) = match (finish.end, finish.status) {
         (End::NothingAble, _) => {
             unable = format!(
@@ -103,7 +108,28 @@ pub(crate) fn failure(
         }
         _ => (OwnErrorKind::NoHealthyBackend, "every target of this route failed"),
     };
-    own(dialect, id, OwnError { attempts: &attempts, ..OwnError::new(kind, message) })
+    let message = match context.kept_at() {
+        Some(why) => {
+            kept = format!("{message}; {why}");
+            &*kept
+        }
+        None => message,
+    };
+    let record =
+        OwnAnswer { code: kind.row().code, message: Some(message.into()), ..OwnAnswer::default() };
+    let error = OwnError { attempts: &attempts, ..OwnError::new(kind, message) };
+    (own(dialect, id, error), record)
+}
+
+/// The record of an answer of our own, with what its headers tell the client to do.
+pub(crate) fn advised(answer: OwnAnswer, headers: &HeaderMap) -> OwnAnswer {
+    let text = |name: &HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+    let seconds = text(&header::RETRY_AFTER).and_then(|it| it.parse::<u64>().ok());
+    OwnAnswer {
+        retry_after: seconds.map(|it| Millis(it.saturating_mul(1000))),
+        should_retry: text(&SHOULD_RETRY).map(|it| it == "true"),
+        ..answer
+    }
 }
 
 /// The name of the request that a response answers; empty where it has none.

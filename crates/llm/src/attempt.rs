@@ -39,6 +39,7 @@ use tidegate_wire::{
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind, body_of_event},
     events::EventReader,
+    response_id::response_id,
     sniff::{self, Media},
     usage::Usage,
 };
@@ -75,6 +76,9 @@ pub(crate) struct PendingResponse {
     pub(crate) events: Option<EventReader>,
     /// Where the target speaks another dialect than the client: what turns one into the other.
     pub(crate) converter: Option<StreamConverter>,
+    /// Whether what follows the bytes so far cannot be converted. Whether that is a failover or a
+    /// break must not depend on how the bytes were cut on their way, so they are seen first.
+    pub(crate) is_unreadable: bool,
 }
 
 /// What a provider answered, kept in case it is the last word.
@@ -167,6 +171,7 @@ pub(crate) async fn open(
         first: None,
         events: None,
         converter: None,
+        is_unreadable: false,
     };
     let is_events = media == Media::Events
         || (options.is_stream
@@ -176,7 +181,7 @@ pub(crate) async fn open(
             });
     if is_events {
         pending.events = Some(EventReader::new(options.dialect, options.event_max));
-        pending.converter = conversion.map(|it| it.stream(options.event_max));
+        pending.converter = conversion.and_then(|it| it.stream(options.event_max));
         return pending.hold_to_commit(context, target, options).await;
     }
     let is_as_it_is = match media {
@@ -275,17 +280,13 @@ async fn refused(
 ) -> Failure {
     let mut body = Vec::new();
     let is_read = loop {
-        let Ok(frame) = context.wait(timers.idle(timer_now()), rest.frame()).await else {
+        let Ok(data) = context.wait(timers.idle(timer_now()), rest.data()).await else {
             break false;
         };
-        match frame {
+        match data {
             None => break true,
             Some(Err(_)) => break false,
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    body.extend_from_slice(&data);
-                }
-            }
+            Some(Ok(data)) => body.extend_from_slice(&data),
         }
         if body.len() > ERROR_BODY_MAX {
             break false;
@@ -336,25 +337,25 @@ impl PendingResponse {
         context: &mut RequestContext,
         deadline: Deadline,
     ) -> Result<Option<Bytes>, Interrupt> {
+        if self.is_unreadable {
+            return Err(Interrupt::Unreadable);
+        }
         if let Some(first) = self.first.take()
             && let Some(data) = self.converted(first)?
         {
             return Ok(Some(data));
         }
         loop {
-            match context.wait(deadline, self.rest.frame()).await {
+            match context.wait(deadline, self.rest.data()).await {
                 Err(Limit::Patience(PatienceVerdict::Commit)) => return Err(Interrupt::Commit),
                 Err(limit) => return Err(Interrupt::Waited(limit)),
                 Ok(None) => return self.converted_end(),
                 Ok(Some(Err(_))) => return Err(Interrupt::Broke),
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data()
-                        && !data.is_empty()
-                    {
-                        context.body_bytes(data.len());
-                        if let Some(data) = self.converted(data)? {
-                            return Ok(Some(data));
-                        }
+                Ok(Some(Ok(data))) if data.is_empty() => {}
+                Ok(Some(Ok(data))) => {
+                    context.body_bytes(data.len());
+                    if let Some(data) = self.converted(data)? {
+                        return Ok(Some(data));
                     }
                 }
             }
@@ -365,7 +366,10 @@ impl PendingResponse {
     fn converted(&mut self, data: Bytes) -> Result<Option<Bytes>, Interrupt> {
         let Some(converter) = &mut self.converter else { return Ok(Some(data)) };
         let mut out = Vec::new();
-        converter.feed(data, &mut out).map_err(|_| Interrupt::Unreadable)?;
+        self.is_unreadable = converter.feed(data, &mut out).is_err();
+        if self.is_unreadable && out.is_empty() {
+            return Err(Interrupt::Unreadable);
+        }
         Ok((!out.is_empty()).then(|| out.into()))
     }
 
@@ -419,8 +423,11 @@ impl PendingResponse {
     }
 
     /// The stream is complete: what remains of the body is nothing a client waits for.
-    pub(super) fn whole(self, context: &RequestContext) -> AttemptResult {
+    pub(super) fn whole(self, context: &mut RequestContext) -> AttemptResult {
         let usage = self.events.as_ref().map(EventReader::usage);
+        if let Some(id) = self.events.as_ref().and_then(EventReader::response_id) {
+            context.answered_under(id);
+        }
         context.worker.pool.keep(self.rest);
         let is_events = self.events.is_some();
         AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events }
@@ -501,6 +508,11 @@ impl PendingResponse {
             self.held = VecDeque::from([body]);
         }
         context.commit(CommitCause::Complete);
+        if options.dialect == Dialect::OpenAiResponses
+            && let Some(id) = self.held.front().and_then(|piece| response_id(piece))
+        {
+            context.answered_under(&id);
+        }
         let usage = Usage::of_pieces(self.held.make_contiguous());
         AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events: false }
     }

@@ -44,6 +44,9 @@ use super::{
     timers::{Limit, Timers},
 };
 
+/// Why a stream broke that nothing else is wrong with.
+const UNREADABLE: &str = "an event cannot be converted";
+
 /// An answer on its way.
 pub(crate) struct CommittedBody {
     context: RequestContext,
@@ -99,6 +102,9 @@ impl CommittedBody {
         committed.release(pending.held);
         // More may have come in the chunk with the first content.
         committed.read_on();
+        if pending.is_unreadable && !committed.is_over {
+            committed.broke(OutcomeKind::Truncated, UNREADABLE);
+        }
         committed
     }
 
@@ -129,7 +135,7 @@ impl CommittedBody {
                 reader.feed(out.into());
                 self.read_on();
                 if outcome.is_err() && !self.is_over {
-                    self.broke(OutcomeKind::Truncated, "an event cannot be converted");
+                    self.broke(OutcomeKind::Truncated, UNREADABLE);
                 }
             }
         }
@@ -208,7 +214,12 @@ impl CommittedBody {
 
     fn succeeded(&mut self) {
         match &self.events {
-            Some(reader) => self.context.used(reader.usage()),
+            Some(reader) => {
+                if let Some(id) = reader.response_id() {
+                    self.context.answered_under(id);
+                }
+                self.context.used(reader.usage());
+            }
             // The time to the answer, unless it was known to have content before.
             None => self.context.commit(CommitCause::Complete),
         }
@@ -276,12 +287,8 @@ impl Body for CommittedBody {
             let Some(rest) = this.rest.as_mut().filter(|_| !this.is_over) else {
                 return Poll::Ready(None);
             };
-            match rest.poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        this.take(data);
-                    }
-                }
+            match rest.poll_data(cx) {
+                Poll::Ready(Some(Ok(data))) => this.take(data),
                 Poll::Ready(Some(Err(_))) => this.broke(OutcomeKind::Truncated, "connection lost"),
                 Poll::Ready(None) => this.ended(),
                 Poll::Pending if this.silence.as_mut().poll(cx).is_ready() => {

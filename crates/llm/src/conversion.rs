@@ -8,17 +8,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tidegate_core::wire_format::WireFormat;
 use tidegate_gateway::provider::Target;
+use tidegate_journal::decision::{ConversionNote, ConversionRecord};
 use tidegate_wire::{
     convert::{
-        context::ReplyContext,
+        exchange::{ConvertedCall, convert},
         fault::{ReplyFault, RequestFault},
-        notes::Notes,
-        pair::{DialectPair, dialect_of},
+        notes::{Change, Note},
         stream_converter::StreamConverter,
-        target::TargetProfile,
     },
     dialect::Dialect,
-    gemini::{GeminiCall, GeminiMethod},
 };
 
 use super::inbound::Inbound;
@@ -35,74 +33,66 @@ const LOST_MAX: usize = 16;
 /// The conversion of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversion {
-    pair: DialectPair,
-    /// The request for the target.
-    pub(crate) body: Bytes,
-    notes: Notes,
-    context: ReplyContext,
-    /// Where the target takes it, and with which query.
-    pub(crate) path: String,
-    pub(crate) query: Option<&'static str>,
+    /// The request for the target, and the way back of the answer.
+    pub(crate) call: ConvertedCall,
 }
 
 impl Conversion {
-    /// Converts a request. `None` if there is no such conversion, which the core knew before.
+    /// Converts a request.
     pub(crate) fn new(
         inbound: &Inbound,
-        client: Dialect,
         format: WireFormat,
         target: &Target,
         asked: Option<&str>,
         now_unix_s: u64,
     ) -> Result<Self, RequestFault> {
-        let pair = DialectPair::new(client, dialect_of(format))
-            .ok_or_else(|| RequestFault::impossible("this request"))?;
-        let call = GeminiCall::of_path(&inbound.path);
-        let pair =
-            pair.streaming(call.is_some_and(|it| it.method == GeminiMethod::StreamGenerateContent));
-        let named = target.model.as_ref().and_then(|name| std::str::from_utf8(name.plain()).ok());
-        let model = named.or(asked).unwrap_or_default();
-        let host = target.provider.origin.as_ref().map_or("", |origin| origin.host.as_str());
-        let profile = TargetProfile { model, host };
-        let converted = pair.request(&inbound.body, &profile, now_unix_s)?;
-        let (path, query) = pair.target_path(model, converted.is_stream);
-        Ok(Self {
-            pair,
-            body: converted.body,
-            notes: converted.notes,
-            context: converted.context,
-            path,
-            query,
-        })
+        let profile = target.profile(asked);
+        let call = convert(&inbound.path, &inbound.body, format, &profile, now_unix_s)?;
+        Ok(Self { call })
     }
 
     /// The dialect that the target answers in.
     pub(crate) fn target_dialect(&self) -> Dialect {
-        self.pair.target()
+        self.call.answer.target()
     }
 
     /// A whole answer for the client.
     pub(crate) fn reply(&self, body: &[u8]) -> Result<Bytes, ReplyFault> {
-        self.pair.reply(body, &self.context)
+        self.call.answer.reply(body)
     }
 
     /// The body of an error for the client.
     pub(crate) fn error(&self, status: u16, body: &[u8]) -> Bytes {
-        self.pair.error(status, body)
+        self.call.answer.error(status, body)
     }
 
     /// Converts the stream of the answer.
-    pub(crate) fn stream(&self, event_max: usize) -> StreamConverter {
-        self.pair.stream(&self.context, event_max)
+    pub(crate) fn stream(&self, event_max: usize) -> Option<StreamConverter> {
+        self.call.answer.stream(event_max)
+    }
+
+    /// What the record of the request keeps of it.
+    pub(crate) fn record(&self, attempt: usize) -> ConversionRecord {
+        let note = |note: &Note| ConversionNote {
+            change: match note.change {
+                Change::Dropped => "dropped",
+                Change::Clamped => "clamped",
+                Change::Rewritten => "rewritten",
+            },
+            field: note.field.clone(),
+            why: note.why,
+        };
+        let notes = self.call.notes.as_slice().iter().map(note).collect();
+        ConversionRecord { attempt, pair: self.call.pair.clone(), notes }
     }
 
     /// Says in the answer's headers that it was converted, and which fields did not cross.
     pub(crate) fn mark(&self, headers: &mut HeaderMap) {
-        if let Ok(label) = HeaderValue::try_from(self.pair.label()) {
+        if let Ok(label) = HeaderValue::try_from(&self.call.pair) {
             headers.insert(CONVERTED, label);
         }
         let is_plain = |field: &&str| field.bytes().all(|byte| byte.is_ascii_graphic());
-        let fields = self.notes.as_slice().iter().map(|note| note.field.as_str());
+        let fields = self.call.notes.as_slice().iter().map(|note| note.field.as_str());
         let lost: Vec<&str> = fields.filter(is_plain).take(LOST_MAX).collect();
         if let Some(lost) = (!lost.is_empty()).then(|| lost.join(", "))
             && let Ok(lost) = HeaderValue::try_from(lost)

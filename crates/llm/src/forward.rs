@@ -12,14 +12,10 @@ use tidegate_core::{
     attempt::{Answer, End, Finish},
     outcome::Outcome,
     plan::RequestSpec,
-    route::Needs,
     wire_format::SentAs,
 };
-use tidegate_gateway::{
-    live::Live,
-    log::{self, Refused},
-    worker::Worker,
-};
+use tidegate_gateway::{live::Live, log::Refused, report, worker::Worker};
+use tidegate_journal::decision::cut_name;
 use tidegate_net::client_body::ClientBody;
 use tidegate_wire::{
     dialect::Dialect,
@@ -35,8 +31,9 @@ use super::{
     conversion::Conversion,
     headers,
     inbound::Inbound,
+    refused::{RefusedRequest, refused_model},
     request_context::{Next, RequestContext, RequestMeta},
-    upstream_request,
+    upstream_request::{self, SentTrace},
 };
 
 /// Answers a request that names a model.
@@ -46,25 +43,29 @@ pub async fn forward(
     inbound: Inbound,
 ) -> Response<ClientBody> {
     let dialect = Dialect::of_path(&inbound.path);
-    let fail =
-        |kind, message: &str| answer::own(dialect, &inbound.id, OwnError::new(kind, message));
+    let fail = |kind, message: &str, model: Option<&str>| {
+        let (id, path, caller) = (&*inbound.id, &*inbound.path, &inbound.caller.name);
+        refused_model(worker, &RefusedRequest { id, path, caller, kind }, model);
+        answer::own(dialect, &inbound.id, OwnError::new(kind, message))
+    };
 
     let head = match inbound.head() {
         Ok(head) => head,
-        Err(fault) => return fail(OwnErrorKind::InvalidRequest, &fault),
+        Err(fault) => return fail(OwnErrorKind::InvalidRequest, &fault, None),
     };
     let asked = head.model.as_ref().map(|model| &*model.name);
     let is_unlisted = Operation::of_path(&inbound.path) == Some(Operation::Unlisted);
     if is_unlisted && asked.unwrap_or_default().is_empty() {
         // Whatever such a path does, without a model it is not inference.
-        return fail(OwnErrorKind::InvalidRequest, "this path takes requests with a `model` only");
+        let message = "this path takes requests with a `model` only";
+        return fail(OwnErrorKind::InvalidRequest, message, None);
     }
     let caller = &inbound.caller;
     let resolved = match live.resolve(asked) {
         Ok(resolved) => resolved,
         Err(missing) => {
             let missing = missing.shown_to(|route| caller.may_use(route));
-            return fail(OwnErrorKind::ModelNotFound, &missing.to_string());
+            return fail(OwnErrorKind::ModelNotFound, &missing.to_string(), asked);
         }
     };
     if !resolved.is_open_to(caller, asked) {
@@ -75,24 +76,27 @@ pub async fn forward(
             route: resolved.label(),
             request_id: &inbound.id,
         };
-        log::refused(&worker.gateway.line_limit, worker.gateway.now(), &refused);
-        return fail(OwnErrorKind::PermissionDenied, "this key does not open this route");
+        report::refused(&worker.gateway, &refused);
+        return fail(OwnErrorKind::PermissionDenied, "this key does not open this route", asked);
     }
     let session = inbound.session().or(head.session.as_deref()).unwrap_or_default();
-    let Needs { tools, vision, context, .. } = head.needs;
     let ask = RequestSpec {
         caller: &inbound.caller.name,
         session,
-        needs: Needs { tools, vision, context, ..needs_of_path(&inbound.path) },
+        needs: needs_of_path(&inbound.path).and_of_body(head.needs),
         is_stream: head.is_stream,
         within: None,
         patience: inbound.patience(),
         stays_at: None,
+        state_id: head.state_id.as_deref().unwrap_or_default(),
     };
+    let traced = live.is_traced().then(|| inbound.trace());
     let meta = RequestMeta {
         request_id: inbound.id.clone(),
         path: inbound.path.clone(),
         caller: Arc::clone(&inbound.caller.name),
+        asked: asked.filter(|asked| *asked != resolved.label()).map(cut_name),
+        traced,
     };
     let mut context = RequestContext::new(worker, live, &resolved, &ask, meta);
     let options = AttemptOptions {
@@ -113,7 +117,7 @@ pub async fn forward(
             SentAs::Converted(format) => {
                 let now_unix_s = worker.gateway.clock.unix_ms() / 1000;
                 let asked = resolved.model;
-                match Conversion::new(&inbound, dialect, format, &target, asked, now_unix_s) {
+                match Conversion::new(&inbound, format, &target, asked, now_unix_s) {
                     Ok(conversion) => Some(conversion),
                     Err(fault) => {
                         context.decline(format, fault.to_string());
@@ -123,8 +127,17 @@ pub async fn forward(
             }
         };
         let conversion = conversion.as_ref();
-        let build =
-            || upstream_request::build(&inbound, &head, &target, key, resolved.model, conversion);
+        if let Some(conversion) = conversion {
+            context.converted(conversion.record(context.attempts().saturating_sub(1)));
+        }
+        let sent_trace = traced.as_ref().map(|traced| SentTrace {
+            parent: inbound.trace_header(traced, context.attempts().saturating_sub(1)),
+            is_begun_here: traced.parent.is_none(),
+        });
+        let (asked, sent_trace) = (resolved.model, sent_trace.as_ref());
+        let build = || {
+            upstream_request::build(&inbound, &head, &target, key, asked, conversion, sent_trace)
+        };
         let mask = target.mask(key);
         match attempt::open(&mut context, &target, &build, options, conversion).await {
             AttemptResult::Whole { head, pieces, usage, is_events } => {
@@ -205,21 +218,28 @@ fn over(
     dialect: Dialect,
     id: &str,
 ) -> Response<ClientBody> {
-    context.ended(&finish);
+    context.settle();
     let relayed = match finish.answer {
         Answer::Attempt(number) => replies.get_mut(number).and_then(Option::take),
         Answer::NoHealthyBackend | Answer::NothingAble | Answer::OutOfTime | Answer::Nobody => None,
     };
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
-    let mut response = match relayed {
+    let (mut response, own) = match relayed {
         Some(reply) if reply.status.as_u16() == finish.status => {
-            answer::with(reply.status, reply.headers, reply.body.into())
+            (answer::with(reply.status, reply.headers, reply.body.into()), None)
         }
-        _ => answer::failure(&context, &finish, dialect, id),
+        _ => {
+            let (response, own) = answer::failure(&context, &finish, dialect, id);
+            (response, Some(own))
+        }
     };
     answer::sign(response.headers_mut(), id, &context);
     if is_exhausted {
         answer::advise(response.headers_mut(), &context, &finish);
     }
+    if let Some(own) = own {
+        context.answers_itself(answer::advised(own, response.headers()));
+    }
+    context.ended(&finish);
     response
 }

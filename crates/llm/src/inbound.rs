@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tidegate_core::time::Millis;
 use tidegate_gateway::caller::Caller;
+use tidegate_journal::{request_id::RequestId, trace_context::TraceContext};
 use tidegate_runtime::rng;
 use tidegate_wire::{form, gemini::GeminiCall, head::RequestHead, json::What};
 
@@ -23,6 +24,11 @@ static TIMEOUT_HEADERS: [HeaderName; 2] = [
     HeaderName::from_static("x-stainless-read-timeout"),
     HeaderName::from_static("x-stainless-timeout"),
 ];
+
+/// Where a client names its trace (W3C Trace Context).
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What tracing systems say about it besides.
+pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// A request that is ready to be routed.
 pub struct Inbound {
@@ -62,6 +68,23 @@ impl Inbound {
     pub fn session(&self) -> Option<&str> {
         let named = |name: &HeaderName| self.headers.get(name)?.to_str().ok();
         SESSION_HEADERS.iter().find_map(named).filter(|session| !session.is_empty())
+    }
+
+    /// The trace that its client named, or that it begins.
+    pub(crate) fn trace(&self) -> TraceContext {
+        let mut named = self.headers.get_all(TRACEPARENT).iter();
+        let first = named.next().and_then(|it| TraceContext::parse(it.as_bytes()));
+        // Two of them contradict each other.
+        first.filter(|_| named.next().is_none()).unwrap_or_else(|| {
+            TraceContext::begun_by(RequestId::parse(&self.id).unwrap_or_default())
+        })
+    }
+
+    /// The `traceparent` header of an attempt, by its number.
+    pub(crate) fn trace_header(&self, traced: &TraceContext, attempt: usize) -> HeaderValue {
+        let id = RequestId::parse(&self.id).unwrap_or_default();
+        HeaderValue::try_from(traced.header_of_attempt(id, attempt))
+            .expect("hexadecimal digits and dashes can stand in a header")
     }
 
     /// How long the client says it waits for the first byte. What cannot be read, or is less than

@@ -21,6 +21,7 @@ pub mod forward;
 mod headers;
 pub mod inbound;
 pub mod own_request;
+pub mod refused;
 mod request_context;
 mod timers;
 mod upstream_request;

@@ -13,11 +13,12 @@ use http::Method;
 use tidegate_core::{
     attempt::{End, Finish},
     commit::{AnswerForm, CommitCause},
-    explain::Obstacle,
+    explain::{Obstacle, StateVerdict},
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Plan, RequestSpec, Step},
     resend::{ConnectionAge, SendFailure, SendVerdict},
+    route::Needs,
     time::{Millis, Now},
     wire_format::{SentAs, WireFormat},
 };
@@ -28,26 +29,19 @@ use tidegate_gateway::{
     provider::Target,
     worker::Worker,
 };
+use tidegate_journal::{
+    choice_trace::ChoiceTrace,
+    decision::{AttemptRecord, ConversionRecord, Decision, OwnAnswer, PlanRecord, TokenCounts},
+    moments::AttemptMoments,
+    request_id::{RequestId, SessionFingerprint},
+    result::ClientVerdict,
+    trace_context::TraceContext,
+};
 use tidegate_runtime::rng;
 use tidegate_wire::usage::Usage;
 
 /// No client sees this status: it is gone.
 const CLIENT_GONE: u16 = 499;
-
-/// One attempt as the client may be told of it: classes and names, never addresses (S61).
-#[derive(Clone, Debug)]
-pub(crate) struct AttemptRecord {
-    /// The backend's id.
-    backend: Arc<str>,
-    /// The target as a client knows it.
-    pub(crate) target: String,
-    pub(crate) outcome: OutcomeKind,
-    pub(crate) status: Option<u16>,
-    pub(crate) took: Millis,
-    pub(crate) detail: &'static str,
-    /// Whether metrics know of it: one that was left may have to wait for its outcome.
-    is_counted: bool,
-}
 
 /// What to do next.
 pub(crate) enum Next {
@@ -72,14 +66,40 @@ pub(crate) struct RequestContext {
     is_reported: bool,
     /// Why the request cannot be converted for a target, if one was found that would need it.
     unconvertible: Option<String>,
+    /// What the record needs besides.
+    journal: JournalPart,
+    /// The ids of state that the target holds once it has answered: what the request names, and
+    /// the answer's own.
+    state_ids: Vec<Box<str>>,
 }
 
-/// Whose request it is, for the access log.
+/// What is kept of a request for its record alone.
+#[derive(Debug)]
+struct JournalPart {
+    session: Option<SessionFingerprint>,
+    needs: Needs,
+    patience: Option<Millis>,
+    is_stream: bool,
+    trace: ChoiceTrace,
+    conversions: Vec<ConversionRecord>,
+    tokens: Option<TokenCounts>,
+    released_at: Option<Now>,
+    own_answer: Option<Box<OwnAnswer>>,
+    /// The moments of the attempt under way.
+    moments: AttemptMoments,
+    traced: Option<Box<TraceContext>>,
+}
+
+/// Whose request it is, for the access log and the record.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMeta {
     pub(crate) request_id: String,
     pub(crate) path: String,
     pub(crate) caller: Arc<str>,
+    /// The model asked for, where it is not the route's own name.
+    pub(crate) asked: Option<Box<str>>,
+    /// Its trace, where traces are exported.
+    pub(crate) traced: Option<TraceContext>,
 }
 
 impl RequestContext {
@@ -91,9 +111,10 @@ impl RequestContext {
         meta: RequestMeta,
     ) -> Self {
         let now = worker.gateway.now();
+        let traced = meta.traced.map(Box::new);
+        let plan = live.core.begin(resolved.route, now, ask);
         Self {
             worker: Rc::clone(worker),
-            plan: live.core.begin(resolved.route, now, ask),
             live: Arc::clone(live),
             permit: None,
             route: resolved.label().to_owned(),
@@ -102,13 +123,41 @@ impl RequestContext {
             meta,
             is_reported: false,
             unconvertible: None,
+            state_ids: (!ask.state_id.is_empty())
+                .then(|| ask.state_id.into())
+                .into_iter()
+                .collect(),
+            journal: JournalPart {
+                session: SessionFingerprint::of(ask.session),
+                needs: *plan.needs(),
+                patience: ask.patience,
+                is_stream: ask.is_stream,
+                trace: ChoiceTrace::default(),
+                conversions: Vec::new(),
+                tokens: None,
+                released_at: None,
+                own_answer: None,
+                moments: AttemptMoments::default(),
+                traced,
+            },
+            plan,
         }
     }
 
     pub(crate) fn next(&mut self) -> Next {
         let now = self.worker.gateway.now();
-        let plan = &mut self.plan;
-        match self.worker.with_notes(|notes| plan.next(now, rng::draw(), notes)) {
+        let (plan, part) = (&mut self.plan, &mut self.journal);
+        let number = plan.attempts().len();
+        let step = self.worker.with_notes(|notes| {
+            let step = plan.next(now, rng::draw(), notes);
+            if !is_known_end(&step) {
+                part.trace.note(number, &notes.reads, plan.route(), now, &part.needs);
+            }
+            step
+        });
+        let chosen = self.worker.gateway.journal.moment();
+        self.journal.moments = AttemptMoments { chosen, ..AttemptMoments::default() };
+        match step {
             Step::Finish(finish) => Next::Over(finish),
             Step::Attempt(permit) => {
                 let target = self.live.target(permit.backend().id()).map(Arc::clone);
@@ -148,6 +197,7 @@ impl RequestContext {
         let now = self.worker.gateway.now();
         if let Some(permit) = &mut self.permit {
             self.worker.with_notes(|notes| permit.head(now, notes));
+            self.journal.moments.head = Some((now, self.worker.gateway.journal.moment()));
         }
     }
 
@@ -212,6 +262,10 @@ impl RequestContext {
         let Some(permit) = permit.filter(|permit| !permit.has_content()) else { return };
         let now = self.worker.gateway.now();
         self.worker.with_notes(|notes| permit.commit(now, cause, notes));
+        if self.journal.released_at.is_none() {
+            self.journal.released_at = Some(now);
+            self.journal.moments.released = Some(self.worker.gateway.journal.moment());
+        }
         let Some(took) = permit.time_to_content() else { return };
         self.worker.with_notes(|notes| plan.answered(now, notes));
         self.worker.gateway.metrics.first_content(permit.backend().id(), took);
@@ -233,7 +287,9 @@ impl RequestContext {
             status: outcome.status,
             took,
             detail,
+            first_content: permit.time_to_content(),
             is_counted: true,
+            moments: self.journal.moments,
         });
         tracing::trace!(
             request_id = self.meta.request_id,
@@ -245,8 +301,17 @@ impl RequestContext {
             detail,
             "an attempt ended"
         );
+        if outcome.kind == OutcomeKind::Success {
+            for id in std::mem::take(&mut self.state_ids) {
+                self.plan.keep_state(now, &permit, (&self.meta.caller, &id));
+            }
+        }
         let plan = &mut self.plan;
         self.worker.with_notes(|notes| plan.report(now, permit, outcome, notes));
+        let ended = self.worker.gateway.journal.moment();
+        if let Some(record) = self.records.last_mut() {
+            record.moments.ended = ended;
+        }
     }
 
     /// The request cannot be converted for the target that was chosen, which is not asked then.
@@ -256,13 +321,46 @@ impl RequestContext {
         metrics.attempt(&self.route, permit.backend().id(), OutcomeKind::Cancelled);
         self.unconvertible.get_or_insert(why);
         self.plan.decline(permit, format);
+        self.journal.trace.forget(self.plan.attempts().len());
+    }
+
+    /// The request was converted for the target of the attempt under way.
+    pub(crate) fn converted(&mut self, record: ConversionRecord) {
+        self.journal.conversions.push(record);
+    }
+
+    /// The client gets an error of the gateway's own.
+    pub(crate) fn answers_itself(&mut self, answer: OwnAnswer) {
+        self.journal.own_answer = Some(Box::new(answer));
+    }
+
+    /// The client can continue the answer by this id.
+    pub(crate) fn answered_under(&mut self, id: &str) {
+        self.state_ids.push(id.into());
+    }
+
+    /// What the request refers to that only one provider has, if anything, in words.
+    pub(crate) fn kept_at(&self) -> Option<String> {
+        let state = StateVerdict::of(self.plan.route(), self.plan.needs())?;
+        let provider = match state.provider {
+            Some(provider) => format!("only `{provider}` has"),
+            None => "no provider of this route has".to_owned(),
+        };
+        let phrase = state.kind.phrase();
+        state.is_required.then(|| {
+            format!(
+                "it refers to {phrase}, which {provider}: send the whole conversation \
+                 instead to have it answered elsewhere"
+            )
+        })
     }
 
     /// What the answer told of its usage.
-    pub(crate) fn used(&self, usage: Usage) {
+    pub(crate) fn used(&mut self, usage: Usage) {
         if let Some(permit) = &self.permit {
             let id = permit.backend().id();
             let Usage { input, output, cached } = usage;
+            self.journal.tokens = Some(TokenCounts { input, output, cached });
             self.worker.gateway.metrics.tokens(&self.route, id, input, output, cached);
         }
     }
@@ -304,6 +402,48 @@ impl RequestContext {
             caller: &self.meta.caller,
         };
         log::access(&self.live.file.log, &access);
+        self.record(status, end.unwrap_or(End::Answered), took);
+    }
+
+    /// Hands the record of the request over. Not inlined: `cargo xtask bench journal` finds what it
+    /// costs by its name.
+    #[inline(never)]
+    fn record(&mut self, status: u16, end: End, took: Millis) {
+        let part = &mut self.journal;
+        let is_answered = end == End::Answered;
+        // After a whole answer nobody looks at the attempts any more.
+        let records =
+            if is_answered { std::mem::take(&mut self.records) } else { self.records.clone() };
+        let plan = PlanRecord {
+            route: Arc::clone(self.plan.route()),
+            needs: part.needs,
+            deadline: self.plan.deadline().since(self.plan.began()),
+            patience: part.patience,
+        };
+        let decision = Decision {
+            id: RequestId::parse(&self.meta.request_id).unwrap_or_default(),
+            at: self.plan.began(),
+            took,
+            caller: Arc::clone(&self.meta.caller),
+            session: part.session,
+            path: log::path_class(&self.meta.path),
+            model: self.meta.asked.take(),
+            is_stream: part.is_stream,
+            status,
+            end: Some(end),
+            verdict: ClientVerdict::of(status, Some(end)),
+            plan: Some(plan),
+            log: self.plan.attempts().clone(),
+            records,
+            trace: std::mem::take(&mut part.trace),
+            conversions: std::mem::take(&mut part.conversions),
+            tokens: part.tokens,
+            released_at: part.released_at,
+            own_answer: part.own_answer.take(),
+            mcp: None,
+            traced: part.traced.take(),
+        };
+        self.worker.record(decision);
     }
 
     pub(crate) fn request_id(&self) -> &str {
@@ -358,10 +498,15 @@ impl RequestContext {
 
     /// What the targets lack that cannot do what the request needs, told of so many by name.
     pub(crate) fn lacking(&self, told: usize) -> String {
-        let lacking = self.plan.lacking(self.worker.gateway.now());
-        let phrases: Vec<String> = lacking
-            .map(|(id, ability)| format!("`{}` {}", self.shown(id), ability.lack()))
-            .collect();
+        let mut phrases: Vec<String> = Vec::new();
+        let mut last = None;
+        for (id, ability) in self.plan.lacking(self.worker.gateway.now()) {
+            match phrases.last_mut().filter(|_| last == Some(id)) {
+                Some(phrase) => phrase.push_str(&format!(" and {}", ability.lack())),
+                None => phrases.push(format!("`{}` {}", self.shown(id), ability.lack())),
+            }
+            last = Some(id);
+        }
         match &self.unconvertible {
             Some(why) => format!("{} ({why})", list(&phrases, told)),
             None => list(&phrases, told),
@@ -391,6 +536,12 @@ impl RequestContext {
         let now = self.worker.gateway.now();
         self.plan.re_entry(now).map(|moment| moment.since(now))
     }
+}
+
+/// Whether a step tells of an end that was known before: no choice was made for it.
+fn is_known_end(step: &Step) -> bool {
+    let Step::Finish(finish) = step else { return false };
+    !matches!(finish.end, End::NothingLeft | End::NothingAble | End::LastResortLimit)
 }
 
 /// The first so many phrases, and how many there are besides.

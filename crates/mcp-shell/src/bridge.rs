@@ -133,7 +133,7 @@ fn carry(wire: Wire, pipes: Pipes, stopped: watch::Receiver<bool>) -> Result<(),
 }
 
 /// Serves a client until its input ends, its output breaks, or somebody says stop.
-async fn serve(desk: &Rc<Desk>, mut lines: pipes::Lines, mut stopped: watch::Receiver<bool>) {
+async fn serve(desk: &Rc<Desk>, mut lines: pipes::InputLines, mut stopped: watch::Receiver<bool>) {
     let until_the_end = async {
         while let Some(line) = lines.recv().await {
             desk.take(line).await;

@@ -1,4 +1,4 @@
-//! The ways to a server, as one.
+//! The transports to a server, as one.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -40,11 +40,6 @@ impl Carrier {
         }
     }
 
-    /// Whether requests have streams of their own, which can be closed.
-    pub(crate) fn is_http(&self) -> bool {
-        matches!(self, Self::Http(_))
-    }
-
     /// Nobody waits for a request any more.
     pub(crate) fn forget(&self, call: u64) {
         match self {
@@ -54,11 +49,11 @@ impl Carrier {
         }
     }
 
-    /// What a program said last on its stderr; nothing over HTTP.
-    pub(crate) fn last_words(&self) -> String {
+    /// The server's name, if it is a program that was started for it.
+    pub(crate) fn program_of(&self) -> Option<&str> {
         match self {
-            Self::Http(_) | Self::Sse(_) => String::new(),
-            Self::Stdio(transport) => transport.last_words(),
+            Self::Http(_) | Self::Sse(_) => None,
+            Self::Stdio(transport) => Some(transport.name()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The other side: a client of a gateway's `/mcp`, for the command line.
 //!
-//! One call opens a session, asks, and ends the session again. It goes over the same transport and
-//! conversation that the gateway uses towards servers, so there is one client to keep right.
+//! One call opens a session, asks, and ends the session again. It goes over the same transport that
+//! the gateway uses towards servers; requests are made one after the other.
 //!
 //! Rules kept here:
 //! - Everything ends: connecting and greeting within `GREET_WITHIN`, the rest within what the
@@ -9,8 +9,10 @@
 //! - Nothing is declared: whoever asks this client for something is refused.
 //! - A key is sent as `authorization: Bearer` and never shown.
 
+mod dialogue;
+
 use std::path::Path;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -22,22 +24,18 @@ use tidegate_config::{
 use tidegate_core::time::Millis;
 pub use tidegate_mcp::cause::Cause;
 use tidegate_mcp::{
-    listing::{Gather, Kind, Listing, ServerInfo},
-    message::{self, ErrorObject, Id, METHOD_NOT_FOUND, Params},
+    hub::own_info,
+    listing::{Gather, Item, Kind, Listing, ServerInfo},
+    message::{ErrorObject, METHOD_NOT_FOUND, Version},
     raw::quoted,
 };
 use tidegate_runtime::{clock::Clock, rng};
 use tokio::task::LocalSet;
 
+use self::dialogue::{Dialogue, Reply};
 use super::{
-    carrier::Carrier,
-    conversation::{About, Conversation, Ear, Reply, Voice},
-    hello::Hello,
     http::{HttpPlace, HttpTransport},
-    party::{Desk, Party},
-    shelf::pages,
-    stream::{Account, Streams},
-    transport::Failure,
+    transport::{EventSender, Failure},
 };
 
 /// A gateway answers `initialize` at once, whatever its servers do.
@@ -80,7 +78,7 @@ pub enum GuestError {
 }
 
 /// What a gateway says while it works, as a line.
-pub type Told = Box<dyn Fn(&str)>;
+pub type OnNotice = Box<dyn Fn(&str)>;
 
 impl Gate {
     /// A gateway's endpoint: `http://127.0.0.1:8700/mcp`.
@@ -132,14 +130,33 @@ impl Gate {
     /// # Errors
     /// The gateway gives no list.
     pub fn tools(&self, within: Millis) -> Result<Vec<Box<RawValue>>, GuestError> {
-        self.in_session(Box::new(|_| {}), async |talk, info| {
-            let gather = Gather::again(&Listing::new(info), &[Kind::Tools]);
-            let (listing, _) = pages(talk, gather, &Hello::own(), within)
-                .await
-                .map_err(|(_, failure)| failed(failure))?;
-            let raw =
-                |item: &tidegate_mcp::listing::Item| RawValue::from_string(item.raw.to_string());
-            Ok(listing.items(Kind::Tools).iter().filter_map(|item| raw(item).ok()).collect())
+        self.in_session(Box::new(|_| {}), async |dialogue, info| {
+            let mut gather = Gather::again(&Listing::new(info), &[Kind::Tools]);
+            while let Some(ask) = gather.ask() {
+                match dialogue.ask(ask.method(), ask.params().as_deref(), within).await {
+                    Reply::Result(result) => {
+                        let page = serde_json::from_slice::<&RawValue>(&result).ok();
+                        if page.is_none_or(|page| gather.page(page).is_err()) {
+                            gather.failed();
+                        }
+                    }
+                    Reply::Error(error) => {
+                        let read = serde_json::from_slice::<&RawValue>(&error).ok();
+                        match read.is_some_and(|it| ErrorObject::read(it).code == METHOD_NOT_FOUND)
+                        {
+                            true => gather.refused(),
+                            false => gather.failed(),
+                        }
+                    }
+                    Reply::Failed(failure) if failure.cause == Cause::TooLarge => {
+                        gather.too_large();
+                    }
+                    Reply::Failed(failure) => return Err(failed(failure)),
+                }
+            }
+            let (listing, _) = gather.finish();
+            let raw = |item: &Item| RawValue::from_string(item.raw.to_string()).ok();
+            Ok(listing.items(Kind::Tools).iter().filter_map(raw).collect())
         })
     }
 
@@ -153,51 +170,48 @@ impl Gate {
         name: &str,
         arguments: &str,
         within: Millis,
-        told: Told,
+        told: OnNotice,
     ) -> Result<String, GuestError> {
-        let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, quoted(name));
-        let params = RawValue::from_string(params)
-            .map_err(|error| GuestError::Unusable(format!("the arguments are no JSON: {error}")))?;
-        self.in_session(told, async |talk, _| {
-            let params = Params::parse(Some(&params))
-                .map_err(|flaw| GuestError::Unusable(format!("the arguments: {flaw}")))?;
-            let voice = Voice { hello: &Hello::own(), party: Some(Rc::new(own_party())) };
-            let reply = talk.ask("tools/call", params, voice, within).await;
-            let result = answer(reply)?;
+        if let Err(error) = serde_json::from_str::<&RawValue>(arguments) {
+            return Err(GuestError::Unusable(format!("the arguments are no JSON: {error}")));
+        }
+        self.in_session(told, async |dialogue, _| {
+            let params = format!(r#"{{"name":{},"arguments":{arguments}"#, quoted(name));
+            let result = answer(dialogue.call(&params, within).await)?;
             Ok(String::from_utf8_lossy(&result).into_owned())
         })
     }
 
     fn in_session<R>(
         &self,
-        told: Told,
-        act: impl AsyncFnOnce(&Rc<Conversation>, ServerInfo) -> Result<R, GuestError>,
+        told: OnNotice,
+        act: impl AsyncFnOnce(&mut Dialogue, ServerInfo) -> Result<R, GuestError>,
     ) -> Result<R, GuestError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| GuestError::NoRuntime(error.to_string()))?;
         LocalSet::new().block_on(&runtime, async {
             let (place, pool) = (Rc::clone(&self.place), Rc::default());
-            let (transport, events) =
-                HttpTransport::open(place, pool, Clock::start(), GREET_WITHIN);
-            let ear: Rc<dyn Ear> = Rc::new(Ears(told));
-            let carrier = Carrier::Http(transport);
-            let talk = Conversation::begin(carrier, events, Rc::downgrade(&ear));
-            let result = match greet(&talk).await {
-                Ok(info) => act(&talk, info).await,
+            let (teller, events) = EventSender::alone();
+            let transport = HttpTransport::open(place, pool, Clock::start(), GREET_WITHIN, teller);
+            let mut dialogue = Dialogue::new(transport, events, told);
+            let result = match greet(&mut dialogue).await {
+                Ok(info) => act(&mut dialogue, info).await,
                 Err(error) => Err(error),
             };
-            talk.close().await;
+            dialogue.close().await;
             result
         })
     }
 }
 
 /// Introduces itself.
-async fn greet(talk: &Rc<Conversation>) -> Result<ServerInfo, GuestError> {
-    let hello = Hello::own();
-    let params = Params::parse(Some(hello.params())).unwrap_or_default();
-    let reply = talk.ask("initialize", params, Voice::of(&hello), GREET_WITHIN).await;
-    let result = match reply {
+async fn greet(dialogue: &mut Dialogue) -> Result<ServerInfo, GuestError> {
+    let params = format!(
+        r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
+        Version::LATEST,
+        own_info()
+    );
+    let result = match dialogue.ask("initialize", Some(&params), GREET_WITHIN).await {
         // Whatever is wrong this early, it is no gateway that could be asked.
         Reply::Failed(failure) if failure.cause != Cause::AuthRejected => {
             return Err(GuestError::NoGateway(failure.cause));
@@ -208,15 +222,14 @@ async fn greet(talk: &Rc<Conversation>) -> Result<ServerInfo, GuestError> {
     let info = info.and_then(|info| ServerInfo::read(info).ok());
     let info = info.filter(|info| info.known_version().is_some());
     let info = info.ok_or(GuestError::NoGateway(Cause::Malformed))?;
-    talk.negotiated(&info.version);
-    talk.tell(message::notification("notifications/initialized", None));
+    dialogue.initialised(&info.version);
     Ok(info)
 }
 
 fn answer(reply: Reply) -> Result<Bytes, GuestError> {
     match reply {
-        Reply::Answer(Ok(result)) => Ok(result),
-        Reply::Answer(Err(error)) => {
+        Reply::Result(result) => Ok(result),
+        Reply::Error(error) => {
             let read = serde_json::from_slice::<&RawValue>(&error).ok().map(ErrorObject::read);
             let (code, message, data) = read.map_or_else(Default::default, |error| {
                 (error.code, error.message, error.data.map(|data| data.get().to_owned()))
@@ -233,47 +246,4 @@ const fn failed(failure: Failure) -> GuestError {
         Cause::TimedOut(_) => GuestError::TimedOut(failure.cause),
         cause => GuestError::NoGateway(cause),
     }
-}
-
-/// Nobody's call but our own: it only asks for progress.
-fn own_party() -> Party {
-    let desk = Desk::new(&Streams::new(false, Account::own()).standing());
-    desk.set_progress(RawValue::from_string("0".to_owned()).ok());
-    Party { client: Weak::new(), desk, info: None, level: None, mirrored: Vec::new(), large: None }
-}
-
-/// Hears what is no answer.
-struct Ears(Told);
-
-impl Ear for Ears {
-    fn asked(&self, by: &Rc<Conversation>, id: Id, _: &str, _: About<'_>) {
-        let message = "this client can be asked for nothing";
-        by.tell(message::error(Some(&id), METHOD_NOT_FOUND, message, None));
-    }
-
-    fn told(&self, _: &Rc<Conversation>, method: &str, about: About<'_>) {
-        let Ok(params) = Params::parse(about.params) else { return };
-        let line = match method {
-            "notifications/progress" => progress_line(&params),
-            "notifications/message" => params.get("data").map(|data| {
-                let level = params.text("level").unwrap_or_default();
-                let data = params.text("data").unwrap_or_else(|| data.get().to_owned());
-                format!("{level}: {data}")
-            }),
-            _ => None,
-        };
-        if let Some(line) = line {
-            (self.0)(&line);
-        }
-    }
-
-    fn ended(&self, _: &Rc<Conversation>, _: Failure) {}
-}
-
-/// `3/10 unpacking`.
-fn progress_line(params: &Params<'_>) -> Option<String> {
-    let progress = params.get("progress")?.get();
-    let total = params.get("total").map(|total| format!("/{}", total.get())).unwrap_or_default();
-    let message = params.text("message").map(|it| format!(" {it}")).unwrap_or_default();
-    Some(format!("{progress}{total}{message}"))
 }

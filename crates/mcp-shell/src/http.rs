@@ -12,7 +12,7 @@
 //!
 //! The transport before this one (`super::sse`) uses most of these.
 //!
-//! Left to others: what messages mean, deadlines and replay (the link), health (the core).
+//! Left to others: what messages mean, deadlines and replay (the owner), health (the core).
 
 use tidegate_net::upstream::Pool;
 use tidegate_runtime::{clock::Clock, task};
@@ -33,15 +33,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use tidegate_core::time::Millis;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 pub(crate) use self::place::HttpPlace;
 use self::{
-    conversation::{Conversation, Line},
+    conversation::{ConnectionUse, HttpConversation},
     notices::Notices,
 };
-use super::transport::{EVENTS_AHEAD, Events};
+use super::transport::EventSender;
 
 /// How long the end of a session may take: nobody waits for it but the way out.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
@@ -49,7 +48,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 /// A conversation over HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpTransport {
-    talk: Rc<Conversation>,
+    talk: Rc<HttpConversation>,
     notices: Notices,
 }
 
@@ -61,12 +60,10 @@ impl HttpTransport {
         pool: Rc<Pool>,
         clock: Clock,
         connect_timeout: Millis,
-    ) -> (Self, Events) {
-        let (told, events) = mpsc::channel(EVENTS_AHEAD);
-        let talk = Rc::new(Conversation::new(place, pool, clock, connect_timeout, told));
-        let (notices, queue) = Notices::new();
-        talk.add_task(task::spawn_owned("mcp notices", notices::run(Rc::clone(&talk), queue)));
-        (Self { talk, notices }, events)
+        events: EventSender,
+    ) -> Self {
+        let talk = Rc::new(HttpConversation::new(place, pool, clock, connect_timeout, events));
+        Self { talk, notices: Notices::default() }
     }
 
     /// Sends a request; the `id` member of `message` is `call`. The outcome comes as events.
@@ -99,7 +96,7 @@ impl HttpTransport {
     }
 
     /// What the tasks of this conversation share, for requests under ids that are not ours.
-    pub(crate) fn talk(&self) -> &Rc<Conversation> {
+    pub(crate) fn talk(&self) -> &Rc<HttpConversation> {
         &self.talk
     }
 
@@ -123,7 +120,7 @@ impl HttpTransport {
         let delete = || self.talk.request(Method::DELETE, Bytes::new(), None);
         let deleted = async {
             // A server may not want to hear of it (405), or not hear it at all.
-            if let Ok(response) = self.talk.send(Line::Calls, delete).await {
+            if let Ok(response) = self.talk.send(ConnectionUse::Calls, delete).await {
                 call::discard(&self.talk, response).await;
             }
         };

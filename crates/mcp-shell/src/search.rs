@@ -19,50 +19,82 @@ mod index;
 mod vectors;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use serde_json::value::RawValue;
-use tidegate_config::file::ToolList;
-use tidegate_mcp::{message::Params, raw::quoted};
-use tidegate_search::{CALL, FIND};
+use tidegate_gateway::live::Live;
+use tidegate_mcp::{
+    hub::{SearchAnswer, SearchJob, SearchTask},
+    message::Params,
+    raw::quoted,
+};
+use tidegate_runtime::task;
+use tokio::sync::mpsc;
 
-pub(crate) use self::{describe::page, index::Indexes};
-use super::client::Client;
+use self::index::Indexes;
+use super::runtime::McpRuntime;
 
-/// What a `tools/call` comes to.
-pub(crate) enum Taken {
-    /// It is answered here: the result's text.
-    Answer(String),
-    /// It is a call of another tool, with these params.
-    Call(Box<RawValue>),
-    /// It is none of ours.
-    Not,
+/// The searches of all clients.
+pub(crate) struct Searches {
+    indexes: Rc<Indexes>,
+    /// Bounded by the calls under way.
+    sender: mpsc::UnboundedSender<Ended>,
+    ended: mpsc::UnboundedReceiver<Ended>,
 }
 
-/// Whether this client sees the two tools instead of all.
-pub(crate) fn is_on(client: &Client) -> bool {
-    client.ground.live().file.mcp.tools == ToolList::Search
+/// The number of a job, and its answer.
+type Ended = (u64, SearchAnswer);
+
+impl Default for Searches {
+    fn default() -> Self {
+        let (sender, ended) = mpsc::unbounded_channel();
+        Self { indexes: Rc::default(), sender, ended }
+    }
 }
 
-/// Takes a call of one of the two tools.
-pub(crate) async fn take(client: &Rc<Client>, params: Option<&RawValue>) -> Taken {
-    let Ok(params) = Params::parse(params) else { return Taken::Not };
-    let arguments = params.get("arguments");
-    match params.text("name").as_deref() {
-        Some(FIND) => {
-            client.first_look().await;
-            Taken::Answer(find::find(client, arguments).await)
-        }
-        Some(CALL) => {
-            if !call::is_known(client, &params) {
-                // A server whose lists are not known yet may have it.
-                client.first_look().await;
+impl Searches {
+    /// Begins a search. What needs no index is answered at once.
+    pub(crate) fn begin(
+        &self,
+        runtime: &Rc<McpRuntime>,
+        live: &Arc<Live>,
+        SearchJob { job, task, view }: SearchJob,
+    ) -> Option<SearchAnswer> {
+        match task {
+            SearchTask::Describe => {
+                Some(SearchAnswer::Result(describe::page(&live.file.mcp.pinned_tools, &view)))
             }
-            match call::unwrapped(client, &params) {
-                Ok(params) => Taken::Call(params),
-                Err(message) => Taken::Answer(failed(&message)),
+            SearchTask::Unwrap { params, may_look } => {
+                let params = Params::parse(Some(&params)).unwrap_or_default();
+                if may_look && !call::is_known(&view, &params) {
+                    return Some(SearchAnswer::Unknown);
+                }
+                Some(match call::unwrapped(&view, &params) {
+                    Ok(params) => SearchAnswer::Call(params),
+                    Err(message) => SearchAnswer::Result(failed(&message)),
+                })
+            }
+            SearchTask::Find(arguments) => {
+                let (indexes, sender) = (Rc::clone(&self.indexes), self.sender.clone());
+                let (runtime, live) = (Rc::clone(runtime), Arc::clone(live));
+                task::spawn("mcp search", async move {
+                    let search = &live.file.mcp.search;
+                    let asked = find::Asked { search, ask_route: &runtime.ask_route };
+                    let found = find::find(&indexes, &asked, &view, arguments.as_deref()).await;
+                    // The MCP thread may be about to end.
+                    drop(sender.send((job, SearchAnswer::Result(found))));
+                });
+                None
             }
         }
-        _ => Taken::Not,
+    }
+
+    /// The next answer that took a while. Dropping this future loses nothing.
+    pub(crate) async fn next(&mut self) -> Ended {
+        // The sending end is held here as well.
+        match self.ended.recv().await {
+            Some(ended) => ended,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -10,17 +10,17 @@
 //!
 //! - `endpoint`: which address a server may name. `posts`: messages of ours.
 //! - What is shared with Streamable HTTP (connections, refusals, notices, the end) is its
-//!   `Conversation`.
+//!   `HttpConversation`.
 //!
 //! Rules kept here:
-//! - The conversation is open when the server has named its address, within the time for a
-//!   connect; until then nothing of a client's has been sent.
+//! - It is open when the server has named its address, within the time for a connect; until then
+//!   nothing of a client's has been sent.
 //! - Messages go to the configured origin only, and redirects are not followed: the configured
 //!   headers are for nobody else.
 //! - Dropping the transport closes the stream, which is how a server hears of the end.
 //!
-//! Left to others: what messages mean, which answer belongs to which request (`conversation`),
-//! when this transport is tried (the link).
+//! Left to others: what messages mean, which answer belongs to which request (the Hub),
+//! when this transport is tried (the Hub).
 
 use tidegate_net::upstream::Pool;
 use tidegate_runtime::{clock::Clock, task};
@@ -37,56 +37,52 @@ use bytes::Bytes;
 use http::Method;
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::cause::{Cause, Delivery};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use self::posts::Posts;
 use super::{
     http::{
         HttpPlace,
-        call::{self, Kind},
-        conversation::{Conversation, Line},
+        call::{self, BodyKind},
+        conversation::{ConnectionUse, HttpConversation},
         failure,
-        notices::{self, Notices},
+        notices::Notices,
         reading::{self, EventStream, Resume},
     },
-    transport::{EVENTS_AHEAD, Event, Events, Failure},
+    transport::{ConnectionEvent, EventSender, Failure},
 };
 
 /// A conversation over one stream of events.
 #[derive(Debug)]
 pub(crate) struct SseTransport {
-    talk: Rc<Conversation>,
+    talk: Rc<HttpConversation>,
     notices: Notices,
     posts: Rc<Posts>,
 }
 
 impl SseTransport {
-    /// Begins a conversation: the stream is open and the server has said where messages go, all
-    /// within `connect_timeout`. Must be called on a thread that runs local tasks.
-    pub(crate) async fn open(
+    /// Begins to open: the stream is to be open, and the server to have said where messages go,
+    /// within `connect_timeout`, which is told. Must be called on a thread that runs local tasks.
+    pub(crate) fn open(
         place: Rc<HttpPlace>,
         pool: Rc<Pool>,
         clock: Clock,
         connect_timeout: Millis,
-    ) -> Result<(Self, Events), Failure> {
-        let (told, events) = mpsc::channel(EVENTS_AHEAD);
-        let within = Duration::from_millis(connect_timeout.0);
-        let talk = Rc::new(Conversation::new(place, pool, clock, connect_timeout, told));
-        let stream = match timeout(within, begin(&talk)).await {
-            // Whatever went wrong, no message of ours has been sent.
-            Ok(begun) => begun.map_err(|it| Failure { delivery: Delivery::Not, ..it })?,
-            Err(_) => {
-                let cause = Cause::TimedOut(connect_timeout);
-                return Err(failure::plain(cause, Delivery::Not, OutcomeKind::Timeout));
-            }
-        };
+        events: EventSender,
+    ) -> Self {
+        let talk = Rc::new(HttpConversation::new(place, pool, clock, connect_timeout, events));
         let posts = Rc::new(Posts::default());
-        let (notices, queue) = Notices::new();
-        talk.add_task(task::spawn_owned("mcp notices", notices::run(Rc::clone(&talk), queue)));
-        let listening = listen(Rc::clone(&talk), Rc::clone(&posts), stream);
-        talk.add_task(task::spawn_owned("mcp listening", listening));
-        Ok((Self { talk, notices, posts }, events))
+        let (own, waiting) = (Rc::clone(&talk), Rc::clone(&posts));
+        talk.add_task(task::spawn_owned("mcp listening", async move {
+            match opened(&own, connect_timeout).await {
+                Ok(stream) => {
+                    own.tell(ConnectionEvent::Opened).await;
+                    listen(own, waiting, stream).await;
+                }
+                Err(failure) => own.tell(ConnectionEvent::OpenFailed(failure)).await,
+            }
+        }));
+        Self { talk, notices: Notices::default(), posts }
     }
 
     /// Sends a request; the `id` member of `message` is `call`. The outcome comes as events.
@@ -116,7 +112,7 @@ impl SseTransport {
     }
 
     /// Nobody waits for this request any more. An answer that still comes is a message like any
-    /// other, and the link knows its calls.
+    /// other, and the owner knows its calls.
     pub(crate) fn forget(&self, call: u64) {
         self.talk.forget(call);
     }
@@ -133,14 +129,26 @@ impl Drop for SseTransport {
     }
 }
 
+/// Opens the stream, in time.
+async fn opened(talk: &HttpConversation, within: Millis) -> Result<EventStream, Failure> {
+    match timeout(Duration::from_millis(within.0), begin(talk)).await {
+        // Whatever went wrong, no message of ours has been sent.
+        Ok(begun) => begun.map_err(|it| Failure { delivery: Delivery::Not, ..it }),
+        Err(_) => {
+            let cause = Cause::TimedOut(within);
+            Err(failure::plain(cause, Delivery::Not, OutcomeKind::Timeout))
+        }
+    }
+}
+
 /// Opens the stream and waits for the address that messages go to.
-async fn begin(talk: &Conversation) -> Result<EventStream, Failure> {
+async fn begin(talk: &HttpConversation) -> Result<EventStream, Failure> {
     let get = || talk.request(Method::GET, Bytes::new(), None);
-    let (head, body) = talk.send(Line::Listening, get).await?.into_parts();
+    let (head, body) = talk.send(ConnectionUse::Listening, get).await?.into_parts();
     if !head.status.is_success() {
         return Err(call::refusal(talk, &head, body, false).await.0);
     }
-    if call::kind_of(&head.headers) != Kind::Events {
+    if call::kind_of(&head.headers) != BodyKind::Events {
         return Err(failure::malformed());
     }
     let mut stream = EventStream::new(body, Resume::default(), talk.place.answer_max());
@@ -154,7 +162,7 @@ async fn begin(talk: &Conversation) -> Result<EventStream, Failure> {
 }
 
 /// Tells what the stream says; its end ends the conversation.
-async fn listen(talk: Rc<Conversation>, posts: Rc<Posts>, mut stream: EventStream) {
+async fn listen(talk: Rc<HttpConversation>, posts: Rc<Posts>, mut stream: EventStream) {
     let failure = loop {
         let bytes = match stream.next().await {
             Ok(Some(bytes)) => bytes,
@@ -168,7 +176,7 @@ async fn listen(talk: Rc<Conversation>, posts: Rc<Posts>, mut stream: EventStrea
             // What is no message cannot be routed, and there is no request to blame.
             if let Ok(answered) = reading::answered(&bytes) {
                 answered.inspect(|&call| posts.answered(call));
-                talk.tell(Event::Message { bytes, call: None }).await;
+                talk.tell(ConnectionEvent::Message { bytes, call: None }).await;
             }
         }
     };

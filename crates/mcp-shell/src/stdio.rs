@@ -1,8 +1,8 @@
 //! Conversations with servers that are programs: one message a line on their stdin and stdout.
 //!
 //! ```text
-//!   link ── request, notice ──▶ outbox ──▶ conversation ──▶ warden ──▶ program
-//!   link ◀── events ─────────────────────  conversation ◀───────────── program
+//!   owner ── request, notice ──▶ outbox ──▶ conversation ──▶ warden ──▶ program
+//!   owner ◀── events ────────────────────  conversation ◀───────────── program
 //! ```
 //! A program never runs by itself: a warden ([`crate::child`]) stands between, which ends it with
 //! everything it started, also after `kill -9` of the gateway.
@@ -17,7 +17,7 @@
 //! - The program's environment is the config's and a short list of our own ([`environment`]).
 //! - Dropping a transport kills the program at once; [`StdioTransport::close`] lets it end.
 //!
-//! Left to others: when to start it again (`tidegate_mcp::supervisor`), deadlines (the link).
+//! Left to others: when to start it again (`tidegate_mcp::supervisor`), deadlines (the owner).
 
 use tidegate_runtime::task;
 
@@ -47,9 +47,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 pub use self::children::Children;
-use self::conversation::{Conversation, Outgoing, Wires};
+use self::conversation::{Outgoing, StdioConversation, Wires};
 use self::stderr::{Cleaner, Tail};
-use super::transport::{EVENTS_AHEAD, Events, Failure};
+use super::transport::{EventSender, Failure};
 
 /// Messages that may wait for a program that does not read: more than calls at once.
 const OUTBOX_MESSAGES: usize = 1024;
@@ -84,7 +84,7 @@ pub(crate) fn own_warden() -> io::Result<Vec<OsString>> {
     Ok(vec![program, "__child".into(), "--".into()])
 }
 
-/// One running program, as the link that owns it sees it.
+/// One running program, as its owner sees it.
 #[derive(Debug)]
 pub(crate) struct StdioTransport {
     outbox: mpsc::Sender<Outgoing>,
@@ -99,6 +99,8 @@ pub(crate) struct StdioTransport {
 #[derive(Debug)]
 struct Shared {
     name: Rc<str>,
+    /// The program, as configured.
+    program: String,
     /// Bytes in the outbox.
     queued: Cell<usize>,
     /// The program does not read, and the outbox is full.
@@ -109,44 +111,30 @@ struct Shared {
 }
 
 impl StdioTransport {
-    /// Starts the program. It runs when this returns, and may be dead a moment later.
-    pub(crate) async fn open(
+    /// Starts the program. Whether it runs is told as the first event.
+    pub(crate) fn open(
         settings: &StdioSettings,
         children: &Children,
-    ) -> Result<(Self, Events), Failure> {
+        events: EventSender,
+    ) -> Result<Self, Failure> {
         let Some(place) = children.place() else {
             let limit = children.max();
             tracing::warn!(server = &*settings.name, limit, "too many programs run already");
             return Err(Failure::of(Cause::TooManyChildren, OutcomeKind::Cancelled));
         };
-        let wires = Wires::start(settings).map_err(|error| cannot_start(settings, &error))?;
-        let shared = Rc::new(Shared {
-            name: Rc::clone(&settings.name),
-            queued: Cell::new(0),
-            overflow: Notify::new(),
-            cleaner: Cleaner::of(&settings.env),
-            tail: RefCell::default(),
-            answer_max: Rc::clone(&settings.answer_max),
-        });
+        let shared = Rc::new(Shared::of(settings));
+        let wires = Wires::start(settings).map_err(|error| shared.cannot_start(&error))?;
         let (outbox, messages) = mpsc::channel(OUTBOX_MESSAGES);
-        let (events, heard) = mpsc::channel(EVENTS_AHEAD);
         let (end, ended) = oneshot::channel();
         let (finished, done) = oneshot::channel();
-        let (begun, beginning) = oneshot::channel();
         let conversation =
-            Conversation { shared: Rc::clone(&shared), wires, messages, events, ended, place };
+            StdioConversation { shared: Rc::clone(&shared), wires, messages, events, ended, place };
         task::spawn("mcp child", async move {
-            conversation.run(begun).await;
+            conversation.run().await;
             // Nobody may be waiting for it.
             let _ = finished.send(());
         });
-        // Dropping this future drops the transport, which ends a program that is still starting.
-        let transport = Self { outbox, shared, end, done };
-        match beginning.await {
-            Ok(Ok(())) => Ok((transport, heard)),
-            Ok(Err(error)) => Err(cannot_start(settings, &error)),
-            Err(_) => Err(Failure::of(Cause::CannotStart, OutcomeKind::Transport)),
-        }
+        Ok(Self { outbox, shared, end, done })
     }
 
     /// Sends a request, whose id is `call`.
@@ -162,12 +150,11 @@ impl StdioTransport {
     /// The version matters to HTTP only.
     pub(crate) fn negotiated(&self, _version: &str) {}
 
-    /// An answer that still comes is a message like any other, and the link knows its calls.
+    /// An answer that still comes is a message like any other, and the owner knows its calls.
     pub(crate) fn forget(&self, _call: u64) {}
 
     /// Ends the conversation in good order: the program's stdin is closed, it is asked by TERM
-    /// after a while, and killed after another. Dropping this future kills at once. Events that
-    /// nobody takes hold up the program's end, so their receiver is best dropped before.
+    /// after a while, and killed after another. Dropping this future kills at once.
     pub(crate) async fn close(self) {
         let Self { outbox, end, done, .. } = self;
         drop(outbox);
@@ -176,9 +163,9 @@ impl StdioTransport {
         drop(end);
     }
 
-    /// The last lines the program wrote to stderr, cleaned, for a person who looks for the cause.
-    pub(crate) fn last_words(&self) -> String {
-        self.shared.tail.borrow().text(&self.shared.cleaner)
+    /// The name of the server.
+    pub(crate) fn name(&self) -> &str {
+        &self.shared.name
     }
 
     fn send(&self, outgoing: Outgoing) {
@@ -196,20 +183,39 @@ impl StdioTransport {
     }
 }
 
-/// Tells why a program does not start, and what may help.
-fn cannot_start(settings: &StdioSettings, error: &io::Error) -> Failure {
-    let (server, program) = (&*settings.name, settings.command.first().map(String::as_str));
-    if is_shortage(error) {
-        tracing::warn!(server, program, %error, "no resources left to start a program");
-        return Failure::of(Cause::Shortage, OutcomeKind::Cancelled);
+impl Shared {
+    fn of(settings: &StdioSettings) -> Self {
+        Self {
+            name: Rc::clone(&settings.name),
+            program: settings.command.first().cloned().unwrap_or_default(),
+            queued: Cell::new(0),
+            overflow: Notify::new(),
+            cleaner: Cleaner::of(&settings.env),
+            tail: RefCell::default(),
+            answer_max: Rc::clone(&settings.answer_max),
+        }
     }
-    let help = match error.kind() {
-        io::ErrorKind::NotFound => Some("write its full path, or add its folder to PATH"),
-        io::ErrorKind::PermissionDenied => Some("the file must be executable for this user"),
-        _ => None,
-    };
-    tracing::error!(server, program, %error, help, "a server's program cannot be started");
-    Failure::of(Cause::CannotStart, OutcomeKind::Transport)
+
+    /// The last lines the program wrote to stderr, cleaned, for a person who looks for the cause.
+    fn last_words(&self) -> String {
+        self.tail.borrow().text(&self.cleaner)
+    }
+
+    /// Logs why the program does not start, and what may help.
+    fn cannot_start(&self, error: &io::Error) -> Failure {
+        let (server, program) = (&*self.name, &*self.program);
+        if is_shortage(error) {
+            tracing::warn!(server, program, %error, "no resources left to start a program");
+            return Failure::of(Cause::Shortage, OutcomeKind::Cancelled);
+        }
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => Some("write its full path, or add its folder to PATH"),
+            io::ErrorKind::PermissionDenied => Some("the file must be executable for this user"),
+            _ => None,
+        };
+        tracing::error!(server, program, %error, help, "a server's program cannot be started");
+        Failure::of(Cause::CannotStart, OutcomeKind::Transport)
+    }
 }
 
 /// Whether it is us who lack something: that says nothing about the server.

@@ -1,54 +1,74 @@
-//! One conversation with one MCP server, as raw messages: what every way to a server looks like
-//! to the link that owns it.
+//! One connection to one MCP server, as raw messages: what every transport to a server looks like
+//! to whoever owns it.
 //!
 //! ```text
-//!   link ── request / notice ──▶ Transport ──▶ server
-//!   link ◀────────── Event ───── Transport ◀── server
+//!   owner ── request / notice ──▶ transport ──▶ server
+//!   owner ◀────── ConnectionEvent ─ transport ◀── server
 //! ```
 //! Rules kept here:
 //! - A transport never interprets a message beyond its id; it never retries, and never decides
 //!   about health.
-//! - Every request ends: in a [`Event::Message`] that answers it, in [`Event::Unanswered`], or
-//!   with the whole conversation in [`Event::Closed`]. Deadlines are the link's.
+//! - The first event is `Opened` or `OpenFailed`, but over Streamable HTTP, which is open at once.
+//! - Every request ends: in a `Message` that answers it, in `Unanswered`, or with the whole
+//!   connection in `Closed`. Deadlines are the owner's.
 //! - Messages of one stream keep their order.
 //! - Dropping a transport ends everything it owns: tasks, sockets, children.
 
-use bytes::Bytes;
+use tidegate_mcp::hub::{ConnectionId, ids::TableId};
 use tokio::sync::mpsc;
 
-pub(crate) use tidegate_mcp::health::Failure;
+pub(crate) use tidegate_mcp::{health::Failure, hub::ConnectionEvent};
 
-/// Events that may wait for the link before the transport stops reading.
-pub(crate) const EVENTS_AHEAD: usize = 64;
+/// Events that may wait for their owner before transports stop reading.
+const EVENTS_AHEAD: usize = 256;
 /// The largest message a server may send.
 pub(crate) const MESSAGE_MAX: usize = 16 * 1024 * 1024;
 
-/// What a transport tells its link.
+/// An event, and the connection that it is about.
 #[derive(Debug)]
-pub(crate) enum Event {
-    /// A message of the server's.
-    Message {
-        /// One JSON-RPC message.
-        bytes: Bytes,
-        /// The request of ours on whose stream it came, where the transport has such streams.
-        call: Option<u64>,
-    },
-    /// The server closed the stream of a request on purpose, and is asked again for the rest.
-    Paused {
-        /// The request's id.
-        call: u64,
-    },
-    /// A request of ours will get no answer over this conversation.
-    Unanswered {
-        /// Its id.
-        call: u64,
-        /// What is known.
-        failure: Failure,
-    },
-    /// The conversation is over; nothing follows. (HTTP: the server does not know the session any
-    /// more. Child: it has exited.)
-    Closed(Failure),
+pub(crate) struct TransportEvent {
+    pub(crate) connection: ConnectionId,
+    pub(crate) event: ConnectionEvent,
 }
 
-/// The receiving end of a conversation.
-pub(crate) type Events = mpsc::Receiver<Event>;
+/// What all connections of one owner tell their events to.
+pub(crate) fn events() -> (mpsc::Sender<TransportEvent>, mpsc::Receiver<TransportEvent>) {
+    mpsc::channel(EVENTS_AHEAD)
+}
+
+/// Where one connection tells its events.
+#[derive(Clone, Debug)]
+pub(crate) struct EventSender {
+    connection: ConnectionId,
+    line: mpsc::Sender<TransportEvent>,
+}
+
+/// The events of an only connection.
+#[derive(Debug)]
+pub(crate) struct Events(mpsc::Receiver<TransportEvent>);
+
+impl EventSender {
+    /// For one connection of many.
+    pub(crate) fn new(connection: ConnectionId, line: mpsc::Sender<TransportEvent>) -> Self {
+        Self { connection, line }
+    }
+
+    /// For an only connection, and what hears its events.
+    pub(crate) fn alone() -> (Self, Events) {
+        let (line, told) = events();
+        (Self { connection: ConnectionId::new(0, 0), line }, Events(told))
+    }
+
+    /// Tells an event; waits while its owner is behind.
+    pub(crate) async fn tell(&self, event: ConnectionEvent) {
+        // Nobody listens: the transport is about to be dropped.
+        drop(self.line.send(TransportEvent { connection: self.connection, event }).await);
+    }
+}
+
+impl Events {
+    /// The next event; none when the transport is gone.
+    pub(crate) async fn recv(&mut self) -> Option<ConnectionEvent> {
+        self.0.recv().await.map(|told| told.event)
+    }
+}

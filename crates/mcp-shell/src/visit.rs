@@ -1,7 +1,7 @@
 //! One look at one server, as the gateway's own connection would have it, and gone again.
 //!
-//! For `check --connect`: the same server, link and shelf that serve clients, so that what is found
-//! here is what a gateway would find.
+//! For `check --connect`: the same Hub and transports that serve clients, with this server only, so
+//! that what is found here is what a gateway would find.
 //!
 //! Rules kept here:
 //! - A visit ends within its limits, and leaves nothing: no session, no child. Wait for
@@ -12,23 +12,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_config::file::{McpFile, ServerFile};
 use tidegate_core::time::Millis;
-use tidegate_mcp::{cause::Cause, listing::Listing};
-
-use super::{
-    ground::Ground,
-    hello::Hello,
-    link::{Link, Owner},
-    server::Server,
+use tidegate_mcp::{
+    cause::Cause,
+    hub::{Event, FirstLook},
+    listing::Listing,
 };
 
-/// How long a program may take to start and answer: longer than most, shorter than a person who
-/// waits for a table.
-const CHILD_WITHIN: Millis = Millis::seconds(20);
-/// How long all lists may take.
-const LISTS_WITHIN: Millis = Millis::seconds(20);
-/// How long the last program may take to be gone; its warden kills it before that.
+use super::{driver::Driver, handle::NewsOfClients, runtime::McpRuntime, settings::Scope};
+
+/// How long a visit may take beyond what the config allows for connecting and for one answer: some
+/// pages of lists.
+const SLACK: Millis = Millis::seconds(20);
+/// How long its connection may take to end, and the last program to be gone; its warden kills it
+/// before that.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why a visit brought nothing.
@@ -42,37 +39,45 @@ pub enum NoVisit {
     NoLists,
 }
 
-/// Connects, looks at everything it offers, and says goodbye.
-pub async fn visit(
-    ground: &Rc<Ground>,
-    name: &str,
-    file: &ServerFile,
-    mcp: &McpFile,
-) -> Result<Arc<Listing>, NoVisit> {
-    let server = Server::new(ground, name, file, mcp);
-    if let Some(reason) = server.unusable() {
+/// Connects to the server of this name, looks at everything it offers, and ends the connection.
+pub async fn visit(runtime: &Rc<McpRuntime>, name: &str) -> Result<Arc<Listing>, NoVisit> {
+    let scope = Scope::Server(name.to_owned());
+    let mut driver = Driver::new(Rc::clone(runtime), NewsOfClients::default(), scope);
+    if let Some(reason) = driver.servers.unusable(name) {
         return Err(NoVisit::Unusable(reason.to_owned()));
     }
-    let link = Link::new(ground, &server, Hello::own(), Owner::Gateway);
-    let within = server.initialize_within();
-    let within = if server.is_child() { within.min(CHILD_WITHIN) } else { within };
-    let listing = match link.bring_up(within).await {
-        Ok(()) => {
-            let within = Duration::from_millis(LISTS_WITHIN.min(server.call_timeout).0);
-            // A server that says nothing more has no listing on its shelf.
-            drop(tokio::time::timeout(within, server.lists_known(&link, &link.hello)).await);
-            server.shelf.listing(link.hello.profile_in(link.era())).ok_or(NoVisit::NoLists)
+    let mcp = &runtime.live().file.mcp;
+    let most = [mcp.connect_timeout.millis(), mcp.call_timeout.millis(), SLACK];
+    let most = Millis(most.iter().map(|it| it.0).fold(0, u64::saturating_add));
+    let looking = async {
+        loop {
+            match driver.hub().first_look(name) {
+                Some(look) => break look,
+                None => driver.step().await,
+            }
         }
-        Err(unavailable) => Err(NoVisit::Unreached(unavailable.cause)),
     };
-    link.close().await;
-    listing
+    let looked = tokio::time::timeout(Duration::from_millis(most.0), looking).await;
+    driver.tell(Event::Close);
+    let closing = async {
+        while !driver.is_closed() {
+            driver.step().await;
+        }
+    };
+    // What is left then ends with the driver.
+    drop(tokio::time::timeout(GONE_WITHIN, closing).await);
+    match looked {
+        Ok(FirstLook { reached: Err(cause), .. }) => Err(NoVisit::Unreached(cause)),
+        Ok(FirstLook { listing: Some(listing), .. }) => Ok(listing),
+        Ok(FirstLook { listing: None, .. }) => Err(NoVisit::NoLists),
+        Err(_) => Err(NoVisit::Unreached(Cause::TimedOut(most))),
+    }
 }
 
 /// Waits until no program that a visit started is left.
-pub async fn all_left(ground: &Ground) {
+pub async fn all_left(runtime: &McpRuntime) {
     let left = async {
-        while ground.children.running() > 0 {
+        while runtime.children.running() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

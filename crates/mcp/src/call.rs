@@ -85,7 +85,7 @@ pub enum End {
 
 /// Where a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum CallPhase {
     New,
     /// Waiting for this attempt; `leads` if it is the one that makes it.
     Connecting {
@@ -103,7 +103,7 @@ pub struct Call {
     errand: Errand,
     began: Now,
     limit: Millis,
-    phase: Phase,
+    phase: CallPhase,
     ticket: Option<Ticket>,
     /// Where its ticket led back to.
     walk: Option<Walk>,
@@ -126,7 +126,7 @@ impl Call {
             errand,
             began: now,
             limit,
-            phase: Phase::New,
+            phase: CallPhase::New,
             ticket: None,
             walk: None,
             broke: None,
@@ -166,7 +166,7 @@ impl Call {
 
     /// Asks the link of the server that it was [admitted](Self::admitted) to.
     pub fn go(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
-        if self.phase == Phase::New { self.seek(link, now, notes) } else { Do::Nothing }
+        if self.phase == CallPhase::New { self.seek(link, now, notes) } else { Do::Nothing }
     }
 
     /// It waited for as long for a free turn at the server: its clock starts when it is sent.
@@ -176,7 +176,7 @@ impl Call {
 
     /// No turn came in time. The server is not to blame, and another may have one.
     pub fn no_turn(&mut self, now: Now) -> Do {
-        if self.phase != Phase::New {
+        if self.phase != CallPhase::New {
             return Do::Nothing;
         }
         self.has_failed = true;
@@ -187,12 +187,12 @@ impl Call {
     /// The attempt it made or waited for led to a connection.
     pub fn connected(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
         match self.phase {
-            Phase::Connecting { leads: true, .. } if self.errand == Errand::Connect => {
+            CallPhase::Connecting { leads: true, .. } if self.errand == Errand::Connect => {
                 self.report(now, &Outcome::unanswered(OutcomeKind::Success), notes);
                 self.over(End::Connected)
             }
-            Phase::Connecting { .. } => self.seek(link, now, notes),
-            Phase::New | Phase::Sent(_) | Phase::Over => Do::Nothing,
+            CallPhase::Connecting { .. } => self.seek(link, now, notes),
+            CallPhase::New | CallPhase::Sent(_) | CallPhase::Over => Do::Nothing,
         }
     }
 
@@ -204,7 +204,7 @@ impl Call {
         failure: &Failure,
         notes: &mut Notes,
     ) -> Do {
-        let Phase::Connecting { generation, .. } = self.phase else { return Do::Nothing };
+        let CallPhase::Connecting { generation, .. } = self.phase else { return Do::Nothing };
         self.has_failed = true;
         let retry_after = if link.claim(generation) {
             self.report(now, &failure.told(), notes)
@@ -224,7 +224,7 @@ impl Call {
 
     /// The server answered.
     pub fn answered(&mut self, link: &mut Link, now: Now, reply: Reply, notes: &mut Notes) -> Do {
-        let Phase::Sent(_) = self.phase else { return Do::Nothing };
+        let CallPhase::Sent(_) = self.phase else { return Do::Nothing };
         match reply {
             Reply::Ended(kind) => {
                 self.may_be_done = true;
@@ -244,7 +244,7 @@ impl Call {
         failure: &Failure,
         notes: &mut Notes,
     ) -> Do {
-        let Phase::Sent(generation) = self.phase else { return Do::Nothing };
+        let CallPhase::Sent(generation) = self.phase else { return Do::Nothing };
         self.may_be_done |= failure.delivery == Delivery::Maybe;
         if failure.ends_conversation() {
             link.lost(generation);
@@ -262,14 +262,14 @@ impl Call {
     /// Its time is over. Never followed by another try.
     pub fn timed_out(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
         let known = self.verdict();
-        self.may_be_done |= matches!(self.phase, Phase::Sent(_));
+        self.may_be_done |= matches!(self.phase, CallPhase::Sent(_));
         let (is_blamed, delivery) = match self.phase {
-            Phase::Sent(_) => (true, Delivery::Maybe),
+            CallPhase::Sent(_) => (true, Delivery::Maybe),
             // Who leads speaks for all who wait.
-            Phase::Connecting { generation, leads } => {
+            CallPhase::Connecting { generation, leads } => {
                 (leads && link.claim(generation), Delivery::Not)
             }
-            Phase::New | Phase::Over => return Do::Nothing,
+            CallPhase::New | CallPhase::Over => return Do::Nothing,
         };
         let retry_after = if is_blamed {
             self.report(now, &Outcome::unanswered(OutcomeKind::Timeout), notes)
@@ -302,7 +302,7 @@ impl Call {
     #[must_use]
     pub fn may_go_on(&self) -> bool {
         let is_safe = self.errand != Errand::Once || !self.may_be_done;
-        self.phase == Phase::Over && self.has_failed && is_safe
+        self.phase == CallPhase::Over && self.has_failed && is_safe
     }
 
     /// The way on, once it is over.
@@ -327,8 +327,8 @@ impl Call {
     #[must_use]
     pub fn sent_on(&self) -> Option<Generation> {
         match self.phase {
-            Phase::Sent(generation) => Some(generation),
-            Phase::New | Phase::Connecting { .. } | Phase::Over => None,
+            CallPhase::Sent(generation) => Some(generation),
+            CallPhase::New | CallPhase::Connecting { .. } | CallPhase::Over => None,
         }
     }
 
@@ -363,11 +363,11 @@ impl Call {
         }
         match link.want() {
             Want::Connect(generation) => {
-                self.phase = Phase::Connecting { generation, leads: true };
+                self.phase = CallPhase::Connecting { generation, leads: true };
                 Do::Connect(generation)
             }
             Want::Wait(generation) => {
-                self.phase = Phase::Connecting { generation, leads: false };
+                self.phase = CallPhase::Connecting { generation, leads: false };
                 Do::Wait(generation)
             }
             Want::Closed => {
@@ -392,7 +392,7 @@ impl Call {
             self.cancel(now);
             return self.over(End::Connected);
         }
-        self.phase = Phase::Sent(generation);
+        self.phase = CallPhase::Sent(generation);
         self.times_sent += 1;
         Do::Send(generation)
     }
@@ -437,7 +437,7 @@ impl Call {
     }
 
     fn over(&mut self, end: End) -> Do {
-        self.phase = Phase::Over;
+        self.phase = CallPhase::Over;
         self.ticket = None;
         Do::End(end)
     }

@@ -22,7 +22,7 @@ mod template;
 use std::sync::Arc;
 
 pub use self::{
-    conflict::{Conflict, Reason},
+    conflict::{Conflict, ConflictReason},
     greeting::{CAPABILITIES, INSTRUCTIONS_MAX},
     page::{BadCursor, Page},
 };

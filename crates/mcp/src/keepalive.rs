@@ -178,7 +178,7 @@ pub enum Ended {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum KeepalivePhase {
     Waiting { until: Now },
     UnderWay { since: Now, is_reconnect: bool },
     Disabled { until: Now },
@@ -189,7 +189,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub struct Keepalive {
     settings: KeepaliveSettings,
-    phase: Phase,
+    phase: KeepalivePhase,
     /// Failures in a row.
     failures: u32,
     /// Whether the next one, or the one under way, decides about being disabled.
@@ -201,7 +201,8 @@ impl Keepalive {
     #[must_use]
     pub fn new(settings: KeepaliveSettings, now: Now, draw: u64) -> Self {
         let is_off = settings.method == Method::None || settings.every == Millis::ZERO;
-        let mut keepalive = Self { settings, phase: Phase::Stopped, failures: 0, is_trial: false };
+        let mut keepalive =
+            Self { settings, phase: KeepalivePhase::Stopped, failures: 0, is_trial: false };
         if !is_off {
             keepalive.wait(now, draw);
         }
@@ -213,8 +214,8 @@ impl Keepalive {
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Now> {
         match self.phase {
-            Phase::Waiting { until } | Phase::Disabled { until } => Some(until),
-            Phase::UnderWay { .. } | Phase::Stopped => None,
+            KeepalivePhase::Waiting { until } | KeepalivePhase::Disabled { until } => Some(until),
+            KeepalivePhase::UnderWay { .. } | KeepalivePhase::Stopped => None,
         }
     }
 
@@ -224,7 +225,7 @@ impl Keepalive {
         if !is_due || link == LinkState::Closed {
             return Due::Nothing;
         }
-        self.is_trial |= matches!(self.phase, Phase::Disabled { .. });
+        self.is_trial |= matches!(self.phase, KeepalivePhase::Disabled { .. });
         if link == LinkState::Connecting {
             self.wait(now, draw);
             return Due::Nothing;
@@ -234,7 +235,7 @@ impl Keepalive {
             return Due::Refused;
         }
         let is_reconnect = link != LinkState::Ready;
-        self.phase = Phase::UnderWay { since: now, is_reconnect };
+        self.phase = KeepalivePhase::UnderWay { since: now, is_reconnect };
         match link {
             LinkState::Ready => Due::Send(now.after(self.settings.timeout)),
             LinkState::Down | LinkState::Connecting | LinkState::Closed => Due::Reconnect,
@@ -243,12 +244,14 @@ impl Keepalive {
 
     /// The one that was sent ended.
     pub fn ended(&mut self, now: Now, draw: u64, result: Result<(), Reason>) -> Ended {
-        let Phase::UnderWay { since, is_reconnect } = self.phase else { return Ended::Nothing };
+        let KeepalivePhase::UnderWay { since, is_reconnect } = self.phase else {
+            return Ended::Nothing;
+        };
         let Err(reason) = result else {
             self.failures = 0;
             if is_reconnect && self.is_trial {
                 // The connection is there for the trial, which comes at once.
-                self.phase = Phase::Waiting { until: now };
+                self.phase = KeepalivePhase::Waiting { until: now };
                 return Ended::Success(now.since(since));
             }
             self.is_trial = false;
@@ -262,13 +265,13 @@ impl Keepalive {
         }
         self.failures = 0;
         self.is_trial = false;
-        self.phase = Phase::Disabled { until: now.after(self.settings.quiet) };
+        self.phase = KeepalivePhase::Disabled { until: now.after(self.settings.quiet) };
         Ended::Disabled { reason, is_charged: reason != Reason::Lost }
     }
 
     /// A message went out: the interval starts again.
     pub fn sent(&mut self, now: Now, draw: u64) {
-        if matches!(self.phase, Phase::Waiting { .. }) {
+        if matches!(self.phase, KeepalivePhase::Waiting { .. }) {
             self.wait(now, draw);
         }
     }
@@ -282,26 +285,26 @@ impl Keepalive {
 
     /// Ends it at once, also one that is under way.
     pub fn stop(&mut self) {
-        self.phase = Phase::Stopped;
+        self.phase = KeepalivePhase::Stopped;
     }
 
     /// Whether it has disabled itself, and no trial has succeeded since.
     #[must_use]
     pub fn is_disabled(&self) -> bool {
-        self.is_trial || matches!(self.phase, Phase::Disabled { .. })
+        self.is_trial || matches!(self.phase, KeepalivePhase::Disabled { .. })
     }
 
     /// Whether one is under way.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
-        matches!(self.phase, Phase::UnderWay { .. })
+        matches!(self.phase, KeepalivePhase::UnderWay { .. })
     }
 
     fn wait(&mut self, now: Now, draw: u64) {
         // From 1 - jitter to 1 + jitter, evenly.
         let factor = 1.0 + self.settings.jitter * (2.0 * fraction(draw) - 1.0);
         let span = Millis(self.settings.every.scaled(factor).0.max(1));
-        self.phase = Phase::Waiting { until: now.after(span) };
+        self.phase = KeepalivePhase::Waiting { until: now.after(span) };
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! A tour, in the order a call meets it:
 //! - [`raw`], [`message`]: JSON-RPC as it came, with key order, numbers and unknown fields kept.
-//! - [`era`], [`stateless`]: which era of the protocol somebody speaks; the one without sessions.
+//! - [`era`], [`greeting`], [`stateless`]: which era of the protocol somebody speaks, and how that
+//!   is found out; the one without sessions.
 //! - [`listing`], [`names`], [`catalogue`]: what each server offers, under which name, and the
 //!   union of it.
 //! - [`freshness`]: when a server's lists are fetched again.
@@ -15,6 +16,7 @@
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
 //! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay; [`tour`]:
 //!   the same call at one of several equivalent servers after another.
+//! - [`hub`]: all of it as one machine: clients, servers, and everything between them.
 //! - [`schema`]: whether arguments surely break a tool's schema.
 //! - [`keepalive`], [`supervisor`]: idle connections; child processes that crash.
 
@@ -23,7 +25,9 @@ pub mod catalogue;
 pub mod cause;
 pub mod era;
 pub mod freshness;
+pub mod greeting;
 pub mod health;
+pub mod hub;
 pub mod keepalive;
 pub mod link;
 pub mod listing;

@@ -14,6 +14,7 @@ mod batch;
 mod id;
 mod large;
 mod params;
+pub mod reserved;
 mod version;
 mod write;
 
@@ -227,6 +228,12 @@ impl<'a> ErrorObject<'a> {
             data: fields.source("data"),
         }
     }
+}
+
+/// Reads the text of an `error`; none if it is no JSON.
+#[must_use]
+pub fn read_error(error: &[u8]) -> Option<ErrorObject<'_>> {
+    serde_json::from_slice::<&RawValue>(error).ok().map(ErrorObject::read)
 }
 
 #[cfg(test)]

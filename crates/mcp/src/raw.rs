@@ -243,8 +243,8 @@ struct Entries<'a>(Option<Vec<(&'a RawValue, &'a RawValue)>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct EntriesReader;
+        impl<'de> Visitor<'de> for EntriesReader {
             type Value = Entries<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -263,7 +263,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
                 Ok(Entries(Some(entries)))
             }
         }
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(EntriesReader)
     }
 }
 

@@ -161,7 +161,7 @@ pub enum Carried {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SessionSlot {
     seat: Seat,
     connect_within: Millis,
     is_own_child: bool,
@@ -176,7 +176,7 @@ struct Place {
 pub struct Session {
     visibility: Visibility,
     waits: Waits,
-    places: Vec<Place>,
+    places: Vec<SessionSlot>,
     first_look: Option<Now>,
     /// Whether the client has an answer that a change could make stale.
     was_shown: bool,
@@ -192,7 +192,7 @@ impl Session {
         Self {
             visibility,
             waits,
-            places: servers.iter().map(Place::of).collect(),
+            places: servers.iter().map(SessionSlot::of).collect(),
             first_look: None,
             was_shown: false,
             changed_at: None,
@@ -202,7 +202,7 @@ impl Session {
 
     /// The servers whose connections are being made.
     pub fn connecting(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_connecting = |place: &Place| place.seat == Seat::Connecting;
+        let is_connecting = |place: &SessionSlot| place.seat == Seat::Connecting;
         (0..self.places.len()).filter(move |&server| is_connecting(&self.places[server]))
     }
 
@@ -216,7 +216,7 @@ impl Session {
     /// Whether the server's tools, resources and prompts are listed and found.
     #[must_use]
     pub fn sees(&self, server: usize) -> bool {
-        !self.is_closed && self.places.get(server).is_some_and(Place::is_visible)
+        !self.is_closed && self.places.get(server).is_some_and(SessionSlot::is_visible)
     }
 
     /// Its connection is there.
@@ -370,8 +370,8 @@ impl Session {
         let seen = |session: &Self| session.places.iter().filter(|it| it.is_visible()).count();
         let before = seen(self);
         let places = servers.iter().map(|carried| match carried {
-            Carried::Kept(place) => self.places.get(*place).copied().unwrap_or(Place::LOST),
-            Carried::Added(arrival) => Place::of(arrival),
+            Carried::Kept(place) => self.places.get(*place).copied().unwrap_or(SessionSlot::LOST),
+            Carried::Added(arrival) => SessionSlot::of(arrival),
         });
         self.places = places.collect();
         // Nothing becomes visible by a reload alone: new servers have to connect first.
@@ -403,7 +403,7 @@ impl Seat {
     }
 }
 
-impl Place {
+impl SessionSlot {
     const LOST: Self = Self {
         seat: Seat::Excluded(Cause::Closing),
         connect_within: Millis::ZERO,

@@ -8,7 +8,7 @@
 //! - [`listen`]: what a client wants to hear of its own accord. [`input`]: what a server needs to
 //!   know before it can answer.
 //!
-//! Which era somebody speaks is found out in [`crate::era`].
+//! Which era somebody speaks is found out in [`crate::greeting`].
 
 pub mod discover;
 pub mod dress;
@@ -20,17 +20,19 @@ pub mod mirror;
 
 pub use self::envelope::{Envelope, Refused, belongs, stands_alone};
 
+use crate::message::reserved;
+
 /// The revision.
-pub const VERSION: &str = "2026-07-28";
+pub const VERSION: &str = reserved::STATELESS_VERSION;
 
 /// In `_meta`: the revision a request is written in.
-pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub const PROTOCOL_VERSION: &str = reserved::PROTOCOL_VERSION;
 /// In `_meta`: which program asks.
-pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub const CLIENT_INFO: &str = reserved::CLIENT_INFO;
 /// In `_meta`: what the asker can be asked.
-pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub const CLIENT_CAPABILITIES: &str = reserved::CLIENT_CAPABILITIES;
 /// In `_meta`: which log lines the asker wants to hear of this request.
-pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub const LOG_LEVEL: &str = reserved::LOG_LEVEL;
 /// In the `_meta` of a result: which program answers.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// In the `_meta` of what a subscription brings: the id of the request that asked for it.

@@ -1,6 +1,7 @@
 //! The way to a provider: connections, TLS, pools.
 
 mod connect;
+mod error;
 mod h1;
 mod h2;
 mod io;
@@ -11,6 +12,7 @@ mod tls;
 mod upstream_body;
 
 pub use connect::{ConnectError, Connected, Origin, connect};
+pub use error::UpstreamError;
 pub use io::Io;
 pub use pool::{Pool, PooledConnection, SendError};
 pub use spliced_body::SplicedBody;

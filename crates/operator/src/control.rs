@@ -1,4 +1,5 @@
-//! The thread beside the data plane: admin listener, probes, and a sweep of old pins.
+//! The thread beside the data plane: admin listener, probes, a sweep of old pins, and the regular
+//! work for records.
 
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -22,6 +23,13 @@ use crate::{
 /// Expired pins are dropped when they are met, and the others this often.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
+/// Decisions wait no longer than this for the files and the collector they go to, so that little is
+/// lost if the process is killed.
+const COLLECT_EVERY: Duration = Duration::from_secs(1);
+
+/// Metrics are exported this often, as Prometheus would ask for them.
+const EXPORT_EVERY: u32 = 15;
+
 /// Runs the thread until the gateway ends.
 pub async fn run(
     gateway: Arc<Gateway>,
@@ -33,6 +41,7 @@ pub async fn run(
     let worker = Rc::new(Worker::new(Arc::clone(&gateway)));
     let probes = Probes::start(&worker);
     task::spawn("sweep", sweep(Arc::clone(&gateway)));
+    task::spawn("records", records(Arc::clone(&gateway)));
     let watched = certificate_watch::watch(Arc::clone(&gateway), Arc::clone(&environment));
     task::spawn("watch of certificates", watched);
     let probing = async {
@@ -40,10 +49,21 @@ pub async fn run(
         probes.stop();
     };
     let serving =
-        admin::serve(Admin { worker, environment, probe_server }, listener, phase.clone());
+        admin::serve(Admin::new(worker, environment, probe_server, phase.clone()), listener);
     let ((), served) = tokio::join!(probing, serving);
     if let Err(error) = served {
         tracing::error!(%error, "the admin listener ended");
+    }
+}
+
+async fn records(gateway: Arc<Gateway>) {
+    loop {
+        for _ in 0..EXPORT_EVERY {
+            tokio::time::sleep(COLLECT_EVERY).await;
+            gateway.journal.collect();
+        }
+        gateway.count_dropped();
+        gateway.export_metrics();
     }
 }
 

@@ -156,4 +156,9 @@ pub(crate) fn learn(worker: &Worker, now: Now, target: &Target, reply: ProbeRepl
     let live = worker.gateway.live.load();
     let (name, heals) = (&provider.name, provider.probe.heals);
     worker.with_notes(|notes| live.core.endpoint_probed(now, name, outcome, heals, notes));
+    let status = match outcome {
+        ProbeOutcome::Answered(status) => Some(status),
+        ProbeOutcome::Unanswered => None,
+    };
+    worker.gateway.journal.probed(now, name, status);
 }

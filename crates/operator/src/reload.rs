@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 use tidegate_config::{
@@ -25,6 +25,8 @@ use tidegate_gateway::{
     prepare::{Asked, StartError, prepare_for},
     provider::any_model,
 };
+
+use tidegate_journal::event::{EventBody, ReloadRecord};
 
 /// Changed keys that are named in a line; more are counted.
 const NAMED: usize = 12;
@@ -81,15 +83,42 @@ pub fn reload(
                 tracing::warn!(keys, "a changed setting is used only after a restart");
             }
             warnings(source, &done.warnings);
+            record(gateway, by, done.changed.clone(), Vec::new());
         }
-        Err(error) => refused(source, error, by),
+        Err(error) => {
+            refused(source, error, by);
+            record(gateway, by, Vec::new(), problems(source, error));
+        }
     }
     outcome
 }
 
+/// Writes a reload into the journal; it was refused if there are problems.
+fn record(gateway: &Gateway, by: &'static str, changed: Vec<String>, problems: Vec<String>) {
+    let now = gateway.now();
+    let record = ReloadRecord {
+        at: now,
+        by,
+        is_taken: problems.is_empty(),
+        sha: gateway.live.load().fingerprint.as_str().into(),
+        changed,
+        problems,
+    };
+    gateway.journal.event(now, EventBody::Reload(Arc::new(record)));
+}
+
+/// What is wrong with a config, one line each; never a value of it.
+fn problems(source: &Source, error: &StartError) -> Vec<String> {
+    let StartError::Config(problems) = error else { return vec![error.to_string()] };
+    let errors = problems.iter().filter(|it| it.is_error()).take(NAMED);
+    let line = |it: &Diagnostic| format!("{} {}: {}", it.code.id, place(source, it), it.message);
+    errors.map(line).collect()
+}
+
 /// Logs that a config file could not be read again.
-pub fn unreadable(problem: &FileProblem, cause: ReloadCause) {
+pub fn unreadable(gateway: &Gateway, problem: &FileProblem, cause: ReloadCause) {
     let (by, problem) = (cause.word(), problem.to_string());
+    record(gateway, by, Vec::new(), vec![problem.clone()]);
     tracing::error!(by, problem, "config not reloaded: the previous one stays in force");
 }
 

@@ -24,6 +24,13 @@ impl Clock {
         Self { started: Instant::now(), started_unix_ms: unix.as_millis() as u64 }
     }
 
+    /// A clock that starts now and believes that it is another time: what a process sees after the
+    /// clock of its machine was set.
+    #[must_use]
+    pub fn start_at(unix_ms: u64) -> Self {
+        Self { started_unix_ms: unix_ms, ..Self::start() }
+    }
+
     /// The moment, as the core wants it.
     #[must_use]
     pub fn now(&self) -> Now {

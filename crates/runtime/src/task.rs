@@ -3,7 +3,10 @@
 //! Tasks live on a thread's own runtime and end with it; a connection's driver ends when both of
 //! its sides are gone. So every task has an owner: the thread, or whoever holds an [`Owned`].
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 
 use hyper::rt::Executor;
 use tokio::task::AbortHandle;
@@ -15,17 +18,19 @@ pub fn spawn(name: &'static str, future: impl Future<Output = ()> + 'static) {
 
 /// Starts a task on this thread that ends with its owner.
 pub fn spawn_owned(name: &'static str, future: impl Future<Output = ()> + 'static) -> Owned {
-    let task = tokio::task::spawn_local(future);
-    let owned = Owned(Some(task.abort_handle()));
-    // The watcher is what turns a panic into a line in the log instead of a silent end.
-    tokio::task::spawn_local(async move {
-        if let Err(error) = task.await
-            && error.is_panic()
-        {
-            tracing::error!(task = name, "a task panicked");
-        }
+    // What turns a panic into a line in the log instead of a silent end.
+    let task = tokio::task::spawn_local(async move {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+            polled.unwrap_or_else(|_| {
+                tracing::error!(task = name, "a task panicked");
+                Poll::Ready(())
+            })
+        })
+        .await;
     });
-    owned
+    Owned(Some(task.abort_handle()))
 }
 
 /// A task that is ended when this is dropped; what it holds is dropped at its next turn.

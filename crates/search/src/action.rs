@@ -100,13 +100,16 @@ impl Action {
     /// What a request wants: by its first phrase or verb. A question reads.
     pub(crate) fn of_request<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let words: Vec<&str> = words.collect();
-        let is_question = words.first().is_some_and(|word| QUESTIONS.contains(word));
-        let phrase = (0..words.len()).find_map(|at| phrase(&words[at..]));
-        let verb = (0..words.len()).find_map(|at| verb(&words, at));
+        let phrase = (0..words.len()).find_map(|at| Some((at, phrase(&words[at..])?)));
+        let verb = (0..words.len()).find_map(|at| Some((at, verb(&words, at)?)));
+        // In "find open issues" the first verb says what is wanted, and `open` is no verb.
+        let phrase = phrase.filter(|(at, _)| verb.is_none_or(|(first, _)| *at <= first));
         match (phrase, verb) {
-            (Some(found), _) => Self::new(found),
-            _ if is_question => Self::new(asked(&words) | verb.unwrap_or(0) & READS),
-            (None, Some(found)) => Self::new(found),
+            (Some((_, found)), _) => Self::new(found),
+            _ if is_question(&words) => {
+                Self::new(asked(&words) | verb.map_or(0, |(_, found)| found & READS))
+            }
+            (None, Some((_, found))) => Self::new(found),
             (None, None) => Self { classes: ASKED, effect: Effect::Unknown },
         }
     }
@@ -196,7 +199,6 @@ const NOUNS: &[&str] = &[
     "trade",
     "transfer",
     "type",
-    "update",
     "view",
     "watch",
 ];
@@ -206,6 +208,18 @@ const QUESTIONS: &[&str] = &[
     "what", "which", "who", "whose", "where", "when", "how", "is", "are", "do", "does", "did",
     "has", "have", "was", "were", "why", "any",
 ];
+
+/// Whether a request is a question: `have` begins one only before whom it asks about.
+fn is_question(words: &[&str]) -> bool {
+    match words {
+        ["have" | "has" | "do" | "does" | "did", next, ..] => !VERB_AFTER.contains(next),
+        [first, ..] => QUESTIONS.contains(first),
+        [] => false,
+    }
+}
+
+/// Words after which `have` and `do` begin an order: "have the report sent", "do a search".
+const VERB_AFTER: &[&str] = &["a", "an", "it", "this", "that", "these", "those"];
 
 /// What a question wants: a list if it asks for things, one of them or a list else.
 fn asked(words: &[&str]) -> Classes {
@@ -248,7 +262,8 @@ const NOUN_AFTER: &[&str] = &[
 /// The classes of a verb; none if it is no verb that is known.
 pub(crate) fn classes(word: &str) -> Classes {
     let of = |word: &str| VERBS.binary_search_by(|(verb, _)| (*verb).cmp(word)).ok();
-    of(word).or_else(|| of(bare(word))).map_or(0, |at| VERBS[at].1)
+    let hissing = || word.strip_suffix("es").and_then(of);
+    of(word).or_else(|| of(bare(word))).or_else(hissing).map_or(0, |at| VERBS[at].1)
 }
 
 /// A word without the ending of a plural or of a third person.
@@ -292,6 +307,7 @@ mod tests {
         check("set up a new project", "create_project", "list_projects");
         check("put the milk on my list", "add_item", "list_items");
         check("turn this page into a PDF", "convert_page", "delete_page");
+        check("change the list of guests", "update_list", "list_guests");
     }
 
     #[test]
@@ -300,6 +316,9 @@ mod tests {
         assert_eq!(asked("show the post of yesterday").effect, Effect::Reads);
         assert_eq!(asked("delete the list of names").effect, Effect::Writes);
         assert_eq!(asked("weather in Rome").effect, Effect::Unknown);
+        assert_eq!(asked("find open issues about the login").effect, Effect::Reads);
+        assert_eq!(asked("do a backup of the disk").effect, Effect::Unknown);
+        assert_eq!(asked("did anybody delete the backup").effect, Effect::Reads);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::{
     action::{Action, verb_of},
+    concepts::{About, about},
     document::{Document, cut},
     grams::each_gram,
     kinds::{self, Kinds},
@@ -22,6 +23,14 @@ pub(crate) const FIELDS: usize = 3;
 /// stands at the beginning.
 const HEAD: usize = 600;
 
+/// Bytes of a description that say what a tool is about.
+const ABOUT: usize = 300;
+/// Bytes of a description's first sentence, which counts twice in the direction.
+const SENTENCE: usize = 150;
+/// How much the whole head counts in the direction against the first sentence: by `fit`, as parts
+/// of their own.
+const WHOLE: f32 = 0.56;
+
 /// One document, taken apart.
 #[derive(Debug)]
 pub(crate) struct Analysis {
@@ -37,6 +46,8 @@ pub(crate) struct Analysis {
     /// Kinds of values that it takes.
     pub(crate) kinds: Kinds,
     pub(crate) direction: Row,
+    /// What it is about.
+    pub(crate) about: About,
     /// Words as they are written, for corrections.
     pub(crate) surfaces: Vec<Box<str>>,
 }
@@ -70,7 +81,8 @@ impl Analysis {
             action: Action::of_tool(&name, &head, document.effect),
             objects: objects(&name),
             kinds: kinds::of_tool(&[&name, &words(&document.parameter_names)]),
-            direction: direction(model(), &name, &head),
+            direction: direction(model(), &name, &head, sentence(&document.description)),
+            about: about_tool(document),
             surfaces,
             fields: counted,
         }
@@ -82,7 +94,11 @@ impl Analysis {
     pub(crate) fn bytes(&self) -> usize {
         let fields: usize = self.fields.iter().map(Vec::len).sum();
         let words: usize = self.surfaces.iter().map(|word| word.len() + 16).sum();
-        (fields + self.grams.len()) * 16 + (self.objects.len() + self.pairs.len()) * 8 + words + 256
+        (fields + self.grams.len()) * 16
+            + (self.objects.len() + self.pairs.len()) * 8
+            + self.about.len() * 16
+            + words
+            + 256
     }
 }
 
@@ -147,11 +163,30 @@ fn grams(name: &[Word], description: &[Word]) -> Vec<(Term, f32)> {
     summed.map(|(gram, weight)| (gram, weight.sqrt())).collect()
 }
 
-/// Where name and description point to together.
-fn direction(model: &Model, name: &[Word], description: &[Word]) -> Row {
-    let rows = rows(model, name).into_iter().chain(rows(model, description));
-    let weighted = rows.map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text)));
-    Row::kept(&model.direction(weighted))
+/// Where name and description point to together, with the first sentence counted once more. The
+/// two are added and not brought to length one again: a likeness to the sum is the weighted sum of
+/// the likenesses.
+fn direction(model: &Model, name: &[Word], head: &[Word], sentence: &str) -> Row {
+    let words = words(sentence);
+    let [mut sum, first] = [head, words.as_slice()].map(|words| {
+        let rows = rows(model, name).into_iter().chain(rows(model, words));
+        let weighted = rows.map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text)));
+        model.direction(weighted)
+    });
+    sum.iter_mut().zip(first).for_each(|(sum, first)| *sum = *sum * WHOLE + first * (1.0 - WHOLE));
+    Row::kept(&sum)
+}
+
+/// The first sentence of a description, within its bound.
+fn sentence(description: &str) -> &str {
+    let end = description.find(['.', '\n']).unwrap_or(description.len());
+    cut(&description[..end], SENTENCE)
+}
+
+/// What a tool is about: words of its name count twice.
+fn about_tool(document: &Document) -> About {
+    let texts = [(words(&document.name), 2.0), (words(cut(&document.description, ABOUT)), 1.0)];
+    about(texts.iter().flat_map(|(words, weight)| words.iter().map(|word| (word, *weight))))
 }
 
 /// How much a word counts for a direction beside its rarity.

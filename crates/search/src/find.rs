@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::{
     action::Action,
+    concepts::About,
     document::cut,
     index::Index,
     judge::{FAINT, GOOD, score, threshold},
@@ -80,7 +81,8 @@ impl Index {
             let alone = Query { server: "", ..*query };
             let found = self.search_among(&alone, &is_within, limit);
             let others = self.search_among(&alone, visible, 1);
-            let best = |answer: &Answer| answer.hits.first().map(|hit| hit.parts.sum());
+            // What speaks for a server does not count where the request says which one is meant.
+            let best = |answer: &Answer| answer.hits.first().map(|hit| hit.parts.own_sum());
             let is_enough = best(&found) >= best(&others).map(|sum| sum - RELEVANT);
             if found.has_good_match && is_enough {
                 return found;
@@ -97,13 +99,15 @@ impl Index {
         visible: &dyn Fn(usize) -> bool,
         count: usize,
     ) -> Vec<Arc<str>> {
-        let fit = self.servers.fit(&Step::new(self, &text(query)));
+        let step = Step::new(self, &text(query));
+        let fit = self.servers.fit(&step, &self.asked_concepts(&step));
         let value = |server: usize| {
             let parts = Parts {
                 server: fit.said[server],
                 server_name: fit.covered[server],
                 server_meaning: fit.meaning[server],
                 server_tools: fit.tools[server],
+                server_concepts: fit.concepts[server],
                 ..Parts::default()
             };
             parts.sum()
@@ -139,7 +143,7 @@ impl Index {
             order.truncate(looked_at);
         }
         order.sort_unstable_by(compare);
-        self.prefer_action(step.action, &sums, &mut order);
+        self.prefer_action(step.action, &sums, visible, &mut order);
         order.truncate(limit);
         let threshold = threshold(self.documents.len(), self.unknown(&step));
         let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
@@ -156,8 +160,21 @@ impl Index {
 
     /// Brings the tool to the front that does what is wanted, where the first one does something
     /// else to the same object of the same server.
-    fn prefer_action(&self, wanted: Action, sums: &[f32], order: &mut [usize]) {
+    fn prefer_action(
+        &self,
+        wanted: Action,
+        sums: &[f32],
+        visible: &dyn Fn(usize) -> bool,
+        order: &mut Vec<usize>,
+    ) {
         let Some(&first) = order.first() else { return };
+        if wanted.agreement(self.actions[first]) < 0.0
+            && let Some(better) = self.agreeing(wanted, sums, visible, first)
+        {
+            order.retain(|doc| *doc != better);
+            order.insert(0, better);
+            return;
+        }
         let rivals = order.iter().take(RIVALS).position(|rival| {
             self.servers.of(*rival) == self.servers.of(first)
                 && self.is_preferred(wanted, sums, (*rival, first))
@@ -165,6 +182,31 @@ impl Index {
         if let Some(at) = rivals {
             order[..=at].rotate_right(1);
         }
+    }
+
+    /// The best tool of the same server and for the same object that reads or writes as is wanted,
+    /// however many are between: of those that do just what is wanted if there are any.
+    fn agreeing(
+        &self,
+        wanted: Action,
+        sums: &[f32],
+        visible: &dyn Fn(usize) -> bool,
+        other: usize,
+    ) -> Option<usize> {
+        let objects = &self.analyses[other].objects;
+        let docs = self.servers.documents(self.servers.of(other)).iter().map(|doc| *doc as usize);
+        let fitting = docs.filter(|doc| {
+            !objects.is_empty()
+                && self.analyses[*doc].objects == *objects
+                && wanted.agreement(self.actions[*doc]) > 0.0
+                && visible(*doc)
+        });
+        fitting.max_by(|one, next| {
+            let shared = |doc: usize| wanted.shared(self.actions[doc]);
+            let by_class = shared(*one).total_cmp(&shared(*next));
+            let by_name = || self.documents[*next].id.cmp(&self.documents[*one].id);
+            by_class.then(sums[*one].total_cmp(&sums[*next])).then_with(by_name)
+        })
     }
 
     /// Whether one tool does what is wanted and the other does not, as far as can be told.
@@ -193,7 +235,13 @@ impl Index {
         let mut parts = vec![Parts::default(); self.documents.len()];
         self.add_words(step, &mut parts);
         self.add_letters(step, &mut parts);
-        let fit = self.servers.fit(step);
+        let concepts = self.asked_concepts(step);
+        for (thing, value) in &concepts {
+            for entry in self.concepts.list(*thing) {
+                parts[entry.doc as usize].concepts += entry.value * value;
+            }
+        }
+        let fit = self.servers.fit(step, &concepts);
         let mut meaning = self.meaning.likeness(&step.direction);
         self.within_servers(step, &fit, &mut meaning, &mut parts);
         self.add_soft(step, &mut parts);
@@ -207,6 +255,7 @@ impl Index {
             part.server_name = fit.covered[server];
             part.server_meaning = fit.meaning[server];
             part.server_tools = fit.tools[server];
+            part.server_concepts = fit.concepts[server];
             part.action = step.action.shared(self.actions[doc]) * part.server_name;
             part.effect = step.action.agreement(self.actions[doc]);
             part.kinds = kinds::likeness(step.kinds, self.kinds[doc], &self.kind_rarities);
@@ -250,6 +299,16 @@ impl Index {
         for entry in step.pairs.iter().flat_map(|pair| self.pairs.list(*pair)) {
             parts[entry.doc as usize].pairs += entry.value / mass;
         }
+    }
+
+    /// What a request is about, by how rare each thing is, brought to length one.
+    fn asked_concepts(&self, step: &Step) -> About {
+        let value =
+            |(thing, weight): &(Term, f32)| (*thing, weight * self.rarity(&self.concepts, *thing));
+        let mut asked: About = step.about.iter().map(value).collect();
+        let length = asked.iter().map(|(_, value)| value * value).sum::<f32>().sqrt();
+        asked.iter_mut().for_each(|(_, value)| *value /= length.max(f32::EPSILON));
+        asked
     }
 
     fn add_letters(&self, step: &Step, parts: &mut [Parts]) {

@@ -38,6 +38,8 @@ pub struct Index {
     pub(crate) words: Postings,
     pub(crate) pairs: Postings,
     pub(crate) letters: Postings,
+    /// By thing: the documents that are about it.
+    pub(crate) concepts: Postings,
     pub(crate) servers: Servers,
     pub(crate) meaning: Matrix,
     /// By document, side by side: a search reads all of them.
@@ -77,7 +79,7 @@ impl Index {
     /// Bytes held, about, without the texts, which are shared with the documents' owner.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let lists = [&self.words, &self.pairs, &self.letters];
+        let lists = [&self.words, &self.pairs, &self.letters, &self.concepts];
         let analyses: usize = self.analyses.iter().map(|analysis| analysis.bytes()).sum();
         lists.iter().map(|list| list.bytes()).sum::<usize>()
             + analyses
@@ -97,6 +99,7 @@ impl Index {
             words,
             pairs: pairs(&analyses),
             letters: letters(&analyses),
+            concepts: concepts(&analyses),
             meaning,
             actions: analyses.iter().map(|analysis| analysis.action).collect(),
             kind_rarities: kinds::rarities(&kinds, |holding| rarity(count, holding)),
@@ -182,10 +185,21 @@ fn letters(analyses: &[Arc<Analysis>]) -> Postings {
         entries.extend(analysis.grams.iter().map(|(gram, weight)| (*gram, index(doc), *weight)));
     }
     let mut letters = Postings::new(entries, |_, weight, holding| weight * rarity(docs, holding));
-    let mut squares = vec![0.0_f32; docs];
-    letters.each(|doc, value| squares[doc as usize] += *value * *value);
-    letters.each(|doc, value| *value /= squares[doc as usize].sqrt().max(f32::EPSILON));
+    letters.normalise(docs);
     letters
+}
+
+/// What documents are about, with the things of one document brought to length one.
+fn concepts(analyses: &[Arc<Analysis>]) -> Postings {
+    let docs = analyses.len();
+    let mut entries = Vec::new();
+    for (doc, analysis) in analyses.iter().enumerate() {
+        let things = analysis.about.iter();
+        entries.extend(things.map(|(thing, weight)| (*thing, index(doc), weight.ln_1p())));
+    }
+    let mut concepts = Postings::new(entries, |_, weight, holding| weight * rarity(docs, holding));
+    concepts.normalise(docs);
+    concepts
 }
 
 /// The words of all documents, those in many first.

@@ -6,7 +6,8 @@
 //!
 //! A tour, in the order a tool and then a request meet it:
 //! - `document`, `words`, `stem`, `lexicon`, `grams`, `analysis`: a tool's texts, taken apart.
-//! - `action`, `verbs`, `kinds`: what a tool does and takes, and what a request wants and gives.
+//! - `action`, `verbs`, `kinds`, `concepts`: what a tool does, takes and is about, and what a
+//!   request wants, gives and is about.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
 //! - `literal`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what speaks for
 //!   each tool, and whether that is enough; `vectors`: the word of another model.
@@ -17,6 +18,7 @@
 
 mod action;
 mod analysis;
+mod concepts;
 mod document;
 pub mod eval;
 mod explain;

@@ -4,7 +4,7 @@
 //! enough is in `judge`.
 
 /// How many parts there are.
-pub const PARTS: usize = 12;
+pub const PARTS: usize = 14;
 
 /// The names of the parts, in order.
 pub const NAMES: [&str; PARTS] = [
@@ -20,12 +20,14 @@ pub const NAMES: [&str; PARTS] = [
     "action",
     "effect",
     "kinds",
+    "concepts",
+    "server_concepts",
 ];
 
 /// How much each part counts: the weights under which the right tools of several labelled sets are
 /// most likely (docs/tool-search.md says how they were fitted).
 pub(crate) const WEIGHTS: [f32; PARTS] =
-    [3.0, 6.7, 4.5, 4.0, 7.1, 7.3, 12.8, 6.8, 1.9, 2.1, 0.6, 1.0];
+    [3.1, 7.3, 3.2, 1.9, 6.5, 8.6, 10.7, 2.0, 1.7, 2.2, 0.8, 1.0, 2.4, 9.9];
 
 /// What speaks for one tool. Each part is about 0 to 1; likenesses and the effect are -1 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,6 +56,10 @@ pub struct Parts {
     pub effect: f32,
     /// Which share of the kinds of values in the request the tool takes.
     pub kinds: f32,
+    /// How far it is about the same things, by the table of them.
+    pub concepts: f32,
+    /// How far its server is about the same things.
+    pub server_concepts: f32,
 }
 
 impl Parts {
@@ -73,6 +79,8 @@ impl Parts {
             self.action,
             self.effect,
             self.kinds,
+            self.concepts,
+            self.server_concepts,
         ]
     }
 
@@ -86,6 +94,19 @@ impl Parts {
     /// The weighted sum.
     pub(crate) fn sum(&self) -> f32 {
         self.values().iter().zip(WEIGHTS).map(|(value, weight)| value * weight).sum()
+    }
+
+    /// The weighted sum of what speaks for the tool itself, whatever its server.
+    pub(crate) fn own_sum(&self) -> f32 {
+        let own = Self {
+            server: 0.0,
+            server_name: 0.0,
+            server_meaning: 0.0,
+            server_tools: 0.0,
+            server_concepts: 0.0,
+            ..*self
+        };
+        own.sum()
     }
 }
 

@@ -109,6 +109,13 @@ impl Postings {
         self.lists.iter_mut().for_each(|entry| each(entry.doc, &mut entry.value));
     }
 
+    /// Brings the values of each of so many documents to length one.
+    pub(crate) fn normalise(&mut self, docs: usize) {
+        let mut squares = vec![0.0_f32; docs];
+        self.each(|doc, value| squares[doc as usize] += *value * *value);
+        self.each(|doc, value| *value /= squares[doc as usize].sqrt().max(f32::EPSILON));
+    }
+
     /// Bytes held, about.
     pub(crate) fn bytes(&self) -> usize {
         self.lists.len() * size_of::<Posting>() + self.spans.capacity() * 17

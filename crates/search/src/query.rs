@@ -8,6 +8,7 @@
 use crate::{
     action::Action,
     analysis::{rows, stop_weight},
+    concepts::{About, about},
     grams::each_gram,
     index::Index,
     kinds::Kinds,
@@ -69,6 +70,7 @@ pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) kinds: Kinds,
     pub(crate) direction: Row,
+    pub(crate) about: About,
     meant: Vec<(Word, f32)>,
 }
 
@@ -108,6 +110,7 @@ impl Step {
         step.action = Action::of_request(spoken(&meant));
         step.kinds = data.kinds;
         step.direction = direction(&meant);
+        step.about = about(meant.iter().map(|(word, weight)| (word, *weight)));
         step.meant = meant;
         step
     }

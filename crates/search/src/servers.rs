@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     analysis::{Analysis, rows, stop_weight},
+    concepts::{About, about, merged},
     document::{Document, cut},
     lexicon::is_stop,
     matrix::{Matrix, Row},
@@ -23,6 +24,10 @@ use crate::{
 
 /// Bytes of what a server says about itself that give its direction.
 const HEAD: usize = 400;
+/// Bytes of what a server says about itself that say what it is about.
+const ABOUT: usize = 500;
+/// What a word of a server's name counts for what the server is about.
+const NAME: f32 = 3.0;
 /// What words after ` - ` count in a server's name: they say whose it is, not what.
 const OWNER: f32 = 0.3;
 
@@ -47,6 +52,8 @@ pub(crate) struct Servers {
     directions: Matrix,
     /// Where the tools of each point to together.
     means: Matrix,
+    /// By thing: the servers that are about it.
+    concepts: Postings,
 }
 
 /// What a request makes of each server.
@@ -59,6 +66,8 @@ pub(crate) struct Fit {
     pub(crate) meaning: Vec<f32>,
     /// How alike the meaning of its tools together is.
     pub(crate) tools: Vec<f32>,
+    /// How far it is about the same things.
+    pub(crate) concepts: Vec<f32>,
 }
 
 impl Servers {
@@ -97,6 +106,7 @@ impl Servers {
         }
         names.each(|server, value| *value /= whole[server as usize].max(f32::EPSILON));
         let distinct = distinct(&named, &names, tools, &of, &by_server);
+        let concepts = concepts(documents, &by_server, analyses);
         let spelling = Spelling::new(surfaces(ids.keys()), 2);
         Self {
             of,
@@ -107,6 +117,7 @@ impl Servers {
             plain: plain_names,
             directions,
             means,
+            concepts,
             documents: by_server,
         }
     }
@@ -154,7 +165,13 @@ impl Servers {
     }
 
     /// How each fits.
-    pub(crate) fn fit(&self, step: &Step) -> Fit {
+    pub(crate) fn fit(&self, step: &Step, asked: &About) -> Fit {
+        let mut concepts = vec![0.0_f32; self.count];
+        for (thing, value) in asked {
+            for entry in self.concepts.list(*thing) {
+                concepts[entry.doc as usize] += entry.value * value;
+            }
+        }
         let mut covered = vec![0.0_f32; self.count];
         let mut said = vec![0.0_f32; self.count];
         for word in &step.words {
@@ -174,12 +191,17 @@ impl Servers {
             said,
             meaning: self.directions.likeness(&step.direction),
             tools: self.means.likeness(&step.direction),
+            concepts,
         }
     }
 
     /// Bytes held, about.
     pub(crate) fn bytes(&self) -> usize {
-        self.of.len() * 4 + self.names.bytes() + self.directions.bytes() + self.spelling.bytes()
+        self.of.len() * 4
+            + self.names.bytes()
+            + self.directions.bytes()
+            + self.concepts.bytes()
+            + self.spelling.bytes()
     }
 }
 
@@ -255,6 +277,38 @@ struct Named {
     stem: Term,
     weight: f32,
     is_part: bool,
+}
+
+/// What servers are about: by name, by what they say of themselves, and by their tools, with the
+/// things of one server brought to length one. How rare a thing is is counted over tools.
+fn concepts(
+    documents: &[Document],
+    by_server: &[Vec<u32>],
+    analyses: &[Arc<Analysis>],
+) -> Postings {
+    let mut holding: HashMap<Term, usize, Plain> = HashMap::default();
+    for (thing, _) in analyses.iter().flat_map(|analysis| &analysis.about) {
+        *holding.entry(*thing).or_default() += 1;
+    }
+    let mut entries = Vec::new();
+    for (server, docs) in by_server.iter().enumerate() {
+        let Some(first) = docs.first().map(|doc| &documents[*doc as usize]) else { continue };
+        let texts = [(words(&first.server), NAME), (words(cut(&first.server_text, ABOUT)), 1.0)];
+        let own = texts.iter().flat_map(|(words, weight)| words.iter().map(|it| (it, *weight)));
+        let mut things = about(own);
+        for doc in docs {
+            let tool = analyses[*doc as usize].about.iter();
+            things.extend(tool.map(|(thing, weight)| (*thing, weight.sqrt())));
+        }
+        for (thing, weight) in merged(things) {
+            let holding = holding.get(&thing).copied().unwrap_or_default();
+            let rare = rarity(documents.len(), holding);
+            entries.push((thing, index(server), weight.ln_1p() * rare));
+        }
+    }
+    let mut concepts = Postings::new(entries, |_, value, _| value);
+    concepts.normalise(by_server.len());
+    concepts
 }
 
 /// Where the tools of a server point to together.

@@ -103,7 +103,7 @@ pub(crate) const VERBS: &[(&str, Classes)] = &[
     ("abort", STOP),
     ("accept", UPDATE),
     ("activate", UPDATE | RUN),
-    ("add", CREATE),
+    ("add", CREATE | STAGE),
     ("adjust", UPDATE),
     ("alert", SEND),
     ("allocate", CREATE | UPDATE),

@@ -41,7 +41,7 @@ use tidegate_mcp::{
     cause::Cause,
     listing::{Kind, Listing},
 };
-use tidegate_mcp_shell::{Children, Ground, NoVisit, all_left, naming, visit};
+use tidegate_mcp_shell::{McpRuntime, NoVisit, all_left, naming, visit};
 use tidegate_net::upstream::ConnectError;
 use tidegate_operator::probe::{Silence, status_of};
 use tidegate_runtime::clock::Clock;
@@ -270,8 +270,7 @@ async fn ask_all(
     let gateway = Arc::new(Gateway::new(live, Clock::start(), nowhere, nowhere));
     let live = gateway.live.load_full();
     let worker = Rc::new(Worker::new(Arc::clone(&gateway)));
-    let children = Children::up_to(live.file.mcp.max_children);
-    let ground = Ground::new(Rc::clone(&worker), ask_route(&worker), environment, children);
+    let runtime = McpRuntime::new(Rc::clone(&worker), ask_route(&worker), environment);
     let mut visits = JoinSet::new();
     let providers = live.file.providers.keys().enumerate();
     for (place, name) in providers.filter(|_| whom == Whom::Everybody) {
@@ -282,10 +281,10 @@ async fn ask_all(
         });
     }
     for (place, name) in live.file.mcp.servers.keys().enumerate() {
-        let (ground, name) = (Rc::clone(&ground), name.clone());
+        let (runtime, name) = (Rc::clone(&runtime), name.clone());
         let overheard = Rc::clone(&overheard);
         visits.spawn_local(async move {
-            let (visit, listing) = ask_server(&ground, &name, &overheard).await;
+            let (visit, listing) = ask_server(&runtime, &name, &overheard).await;
             Visited::Server(place, visit, listing)
         });
     }
@@ -301,7 +300,7 @@ async fn ask_all(
             Err(_) => {}
         }
     }
-    all_left(&ground).await;
+    all_left(&runtime).await;
     (live, found)
 }
 
@@ -344,20 +343,20 @@ const fn cause_of(silence: Silence) -> Cause {
 }
 
 async fn ask_server(
-    ground: &Rc<Ground>,
+    runtime: &Rc<McpRuntime>,
     name: &str,
     overheard: &Overheard,
 ) -> (ServerVisit, Option<Arc<Listing>>) {
-    let began = ground.now();
-    let live = ground.live();
+    let began = runtime.now();
+    let live = runtime.live();
     let mcp = &live.file.mcp;
     let file = mcp.servers.get(name).expect("the names are those of the config");
-    let visited = visit(ground, name, file, mcp).await;
+    let visited = visit(runtime, name).await;
     let (answer, listing) = match visited {
         Ok(listing) => (Ok(offer(&listing)), Some(listing)),
         Err(no_visit) => (Err(trouble(no_visit, file.command.is_some())), None),
     };
-    let took = ground.now().since(began);
+    let took = runtime.now().since(began);
     let mut remarks = overheard.take(name);
     // What is wrong with the config is told once.
     remarks.retain(|remark| !remark.starts_with(UNUSABLE));

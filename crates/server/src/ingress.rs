@@ -4,21 +4,23 @@
 //! to MCP or, if it names a model, to the LLM plane, whose `forward` is the life of a request.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tidegate_gateway::{
     guard,
     live::Live,
     log::{self, Access, Refused},
-    status,
+    report, status,
     worker::Worker,
 };
 use tidegate_llm::{
     answer,
     forward::forward,
     inbound::{Inbound, new_id},
+    refused::{RefusedRequest, refused},
 };
-use tidegate_mcp_shell as mcp;
+use tidegate_mcp_shell::{self as mcp, McpHandle};
 use tidegate_net::{
     client_body::ClientBody,
     connection::{RequestBody, scheme},
@@ -43,7 +45,7 @@ const GEMINI_STREAM: &str = "`streamGenerateContent` is served as a stream of ev
 pub(crate) struct Ingress {
     pub(crate) worker: Rc<Worker>,
     /// The way to the MCP thread.
-    pub(crate) door: mcp::Door,
+    pub(crate) mcp: McpHandle,
 }
 
 /// Answers one request, and logs it.
@@ -59,7 +61,7 @@ pub(crate) async fn answer(
     if response.status() == StatusCode::UNAUTHORIZED && !answer::is_routed(&response) {
         let refused =
             Refused { event: "unknown_key", caller: "", path: &path, route: "", request_id: id };
-        log::refused(&worker.gateway.line_limit, worker.gateway.now(), &refused);
+        report::refused(&worker.gateway, &refused);
     }
     // A routed request logs its own line when its answer has ended.
     if !answer::is_routed(&response) {
@@ -89,20 +91,26 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
     let id = new_id();
     let fail = |kind, message: &str| match path == mcp::PATH {
         true => {
-            let mut response = mcp::Door::turn_away(kind, message);
+            let mut response = McpHandle::refuse(kind, message);
             answer::name(&mut response, &id);
             response
         }
         false => answer::own(dialect, &id, OwnError::new(kind, message)),
     };
 
-    if let Err(Refusal { status, message }) = guard::check(
+    if let Err(refusal) = guard::check(
         scheme(&head.extensions),
         worker.gateway.address,
         &head.method,
         &head.uri,
         &head.headers,
     ) {
+        if let Some(event) = guard::event_of(&refusal) {
+            let (caller, route, request_id) = ("", "", &*id);
+            let refused = Refused { event, caller, path: &path, route, request_id };
+            report::refused(&worker.gateway, &refused);
+        }
+        let Refusal { status, message } = refusal;
         let mut response = fail(kind_of(status), message);
         // Whatever follows on this connection cannot be trusted to begin where it seems to.
         if status == StatusCode::BAD_REQUEST {
@@ -137,8 +145,8 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
             );
         }
         let limit = live.file.limits.mcp_body.min(live.file.limits.body).0;
-        let door = &ingress.door;
-        let mut response = door.answer((head.method, &head.headers), body, caller, limit).await;
+        let (request, caller) = ((head.method, &head.headers), Arc::clone(&caller.name));
+        let mut response = ingress.mcp.answer(request, body, caller, limit).await;
         answer::name(&mut response, &id);
         return response;
     }
@@ -155,15 +163,19 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
             None => fail(OwnErrorKind::NotFound, "there is nothing at this path"),
         };
     }
+    let refuse = |kind: OwnErrorKind, message: &str| {
+        refused(worker, &RefusedRequest { id: &id, path: &path, caller: &caller.name, kind });
+        fail(kind, message)
+    };
     let Some(marks) = passed(&head.headers, &worker.gateway.mark) else {
-        return fail(
+        return refuse(
             OwnErrorKind::LoopDetected,
             "this request has been here before: a provider's url leads back to this gateway",
         );
     };
     let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
         Ok(body) => body,
-        Err(Refusal { status, message }) => return fail(kind_of(status), message),
+        Err(Refusal { status, message }) => return refuse(kind_of(status), message),
     };
     let query = head.uri.query().map(str::to_owned);
     let inbound = Inbound { id, path, query, headers: head.headers, passed: marks, body, caller };

@@ -132,6 +132,7 @@ impl Server {
             drop(gateway.private.set(private));
         }
         drop(gateway.fixed.set((fixed, overrides)));
+        gateway.keep_records();
         let (phase, watched) = watch::channel(Phase::Serving);
         let mut server = Self {
             gateway: Arc::clone(&gateway),
@@ -143,11 +144,11 @@ impl Server {
             drain,
             warnings,
         };
-        let (door, knocks) = mcp::line();
+        let (handle, arrivals) = mcp::line();
         for (number, socket) in sockets.into_iter().enumerate() {
-            let (gateway, door, phase) = (Arc::clone(&gateway), door.clone(), watched.clone());
+            let (gateway, handle, phase) = (Arc::clone(&gateway), handle.clone(), watched.clone());
             server.thread(format!("worker-{number}"), move || async move {
-                if let Err(error) = worker::run(gateway, door, socket, limits, phase).await {
+                if let Err(error) = worker::run(gateway, handle, socket, limits, phase).await {
                     tracing::error!(%error, "a worker cannot listen");
                 }
             })?;
@@ -158,12 +159,12 @@ impl Server {
         server.thread("mcp".to_owned(), move || {
             let worker = Rc::new(Worker::new(shared));
             let ask_route = ask_route(&worker);
-            mcp::run(worker, ask_route, knocks, secrets, phase)
+            mcp::run(mcp::McpRuntime::new(worker, ask_route, secrets), arrivals, phase)
         })?;
         server.thread("control".to_owned(), move || {
             let probe_server = Box::new(move |name: String| -> Probing {
-                let door = door.clone();
-                Box::pin(async move { door.probe(&name).await })
+                let handle = handle.clone();
+                Box::pin(async move { handle.probe(&name).await })
             });
             control::run(gateway, admin_socket, probe_server, environment, watched)
         })?;
@@ -247,6 +248,7 @@ impl Server {
             "serving"
         );
         reload::warnings(source, &self.warnings);
+        self.gateway.stores.announce();
     }
 
     /// What somebody should look at in the config that it was started with.
@@ -291,7 +293,7 @@ impl Server {
             Ok(source) => {
                 drop(reload::reload(&self.gateway, &source, &*self.environment, cause));
             }
-            Err(problem) => reload::unreadable(&problem, cause),
+            Err(problem) => reload::unreadable(&self.gateway, &problem, cause),
         }
     }
 
@@ -305,6 +307,8 @@ impl Server {
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
+        self.gateway.export_metrics();
+        self.gateway.stores.flush(&self.gateway.journal);
         if let Some(log) = self.gateway.log.get() {
             log.flush();
         }

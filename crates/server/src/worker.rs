@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_gateway::{gateway::Gateway, worker::Worker};
-use tidegate_mcp_shell::Door;
+use tidegate_mcp_shell::McpHandle;
 use tidegate_net::connection::{HeadLimits, Listener, Service};
 use tidegate_runtime::{
     phase::{Phase, reached},
@@ -33,7 +33,7 @@ pub(crate) struct ThreadLimits {
 /// Runs a thread's accept loop, and then its drain.
 pub(crate) async fn run(
     gateway: Arc<Gateway>,
-    door: Door,
+    mcp: McpHandle,
     listener: TcpListener,
     limits: ThreadLimits,
     phase: watch::Receiver<Phase>,
@@ -47,7 +47,7 @@ pub(crate) async fn run(
         }
     });
     let certificates = Arc::clone(&worker.gateway.tls.data);
-    let ingress = Rc::new(Ingress { worker: Rc::clone(&worker), door });
+    let ingress = Rc::new(Ingress { worker: Rc::clone(&worker), mcp });
     let service = Service {
         handler: Rc::new(move |request| {
             let ingress = Rc::clone(&ingress);

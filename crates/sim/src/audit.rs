@@ -18,8 +18,9 @@
 //! | I18 | enough passed trials close; a half-open backend that is offered traffic gets some |
 //! | I19 | hops that are not free stay within the budget |
 //! | I20 | a session's pin changes only for a recorded reason |
-//! | I21 | attempts past breakers and exclusions stay within each target's limit |
+//! | I26 | attempts past breakers and exclusions stay within each target's limit |
 //!
+//! What must hold between the replicas of a fleet is checked by [`FleetAuditor`].
 //! I1 is checked by running twice. Call it in this order: [`Auditor::on_request`],
 //! [`Auditor::on_attempt`], [`Auditor::on_head`], [`Auditor::on_content`], [`Auditor::on_report`],
 //! … [`Auditor::on_finish`], each after the core was called, with the transitions of that call;
@@ -27,6 +28,7 @@
 
 mod books;
 mod choice;
+mod fleet;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +46,7 @@ use tidegate_core::{
 
 use books::{Hold, Shadow, Tokens, Window};
 pub use choice::Chosen;
+pub use fleet::FleetAuditor;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +146,7 @@ impl Auditor {
         self.check_budget(chosen, attempt);
         self.check_pin(chosen, attempt);
         self.check_starvation(chosen, attempt);
-        self.check_last_resort(chosen.now, attempt, backend);
+        self.check_last_resort(chosen, attempt, backend);
         let now = chosen.now;
         let may_hold = !attempt.is_last_resort;
         let own = may_hold.then(|| self.shadows[backend].grant(now));

@@ -34,13 +34,15 @@ static SEQUENCES: &[Builtin] = examples!("sequence":
 /// The timelines, in the order they are listed.
 static TIMELINES: &[Builtin] = examples!("timeline":
     "brownout", "hard-outage", "429-storm", "total-loss", "recovery-herd", "metastable", "gray",
-    "long-soak", "least-latency", "least-busy", "weighted", "round-robin",
+    "long-soak", "least-latency", "least-busy", "weighted", "round-robin", "fleet-429",
+    "fleet-outage", "fleet-partition",
 );
 
 /// The MCP scenarios, in the order they are listed.
 static MCP: &[Builtin] = examples!("mcp":
     "unhealthy-at-open", "recovered-at-open", "crash-mid-session", "keepalive-disable",
-    "session-lost", "replica-dies",
+    "session-lost", "replica-dies", "era-changes", "stateless-client", "parked-question",
+    "probe-returns", "waiting-call",
 );
 
 /// Every example, in the order they are listed.

@@ -26,6 +26,8 @@ pub static ALL: &[&Code] = &[
     &timeline::TOO_LONG,
     &timeline::BAD_TIERS,
     &timeline::UNUSABLE_CONFIG,
+    &timeline::BAD_FLEET,
+    &timeline::BAD_RECORDING,
     &mcp::UNKNOWN_SERVER,
     &mcp::UNKNOWN_SESSION,
     &mcp::UNKNOWN_TOOL,

@@ -189,7 +189,7 @@ impl Layout {
 impl Picture {
     /// The picture as lines, none wider than `width` columns (if that is at least 24).
     #[must_use]
-    pub(crate) fn draw(&self, width: usize, glyphs: &LaneGlyphs, paint: Paint) -> Vec<String> {
+    pub fn draw(&self, width: usize, glyphs: &LaneGlyphs, paint: Paint) -> Vec<String> {
         let layout = self.layout(width);
         let mut lines = vec![axis::draw(self.from, self.to, layout.indent(), layout.columns)];
         for lane in &self.lanes {

@@ -11,6 +11,7 @@
 //! - [`timeline`], form 2: traffic over time, judged by numbers.
 //! - [`mcp`], form 3: sessions of MCP clients, and servers that die, hang and forget.
 //! - [`audit`]: the invariants, checked after every step; [`lanes`]: time drawn as lanes.
+//! - [`paint`]: what colours mean.
 //! - [`seeds`]: many seeds of one scenario at once.
 //! - [`rng`]: the one place that makes random draws, from a seed.
 //! - [`codes`]: the pages of the problems that only scenario files can have.
@@ -24,7 +25,7 @@ pub mod builtin;
 pub mod codes;
 pub mod lanes;
 pub mod mcp;
-mod paint;
+pub mod paint;
 pub mod rng;
 pub mod scenario;
 pub mod seeds;

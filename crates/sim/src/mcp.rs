@@ -5,17 +5,15 @@
 //! how often a connection is made again.
 //!
 //! The way of a file: `file` (as written) → `check` (what is wrong with it) → [`Mcp`] (what it
-//! means) → `stage` (with the production core and the machines of the MCP crate) → `judge` →
+//! means) → `stage` (with the production core and the production `Hub`) → `judge` →
 //! [`trace::McpTrace`] → `graph`, `table` or JSON.
 //!
 //! Rules kept here:
-//! - Health, links, calls, sessions, keepalives, names and lists are production's. Made up are
-//!   only the servers (`world`) and the time that things take: none, unless a server is slow or
-//!   silent. A call that waits moves the clock, and whatever falls due meanwhile happens.
-//! - Every server is stateful, and every session has a connection of its own to each; to a group of
-//!   replicas it has one, to the member that it uses. All servers
-//!   are up and their tools known at time 0. Probes are not played: keepalives and calls are what
-//!   brings news.
+//! - Everything between clients and servers is production's `Hub`, which asks the production core.
+//!   Made up are only the clients and the servers, which speak MCP with it, and the time that
+//!   things take: none, unless a server is slow or silent. A call that waits moves the clock, and
+//!   whatever falls due meanwhile happens.
+//! - All servers are up and their tools known at time 0.
 //! - `find` ranks by how many words of the query are part of a tool's name; production's search
 //!   knows more.
 
@@ -28,6 +26,7 @@ mod resolve;
 mod stage;
 mod table;
 pub mod trace;
+mod words;
 mod world;
 
 use std::sync::Arc;
@@ -36,7 +35,7 @@ use serde_json::Value;
 use tidegate_config::{
     diagnostic::Diagnostic, document::Document, duration::Duration, source::Source,
 };
-use tidegate_core::{settings::HealthSettings, time::Millis};
+use tidegate_core::{probe::ProbeSettings, settings::HealthSettings, time::Millis};
 use tidegate_mcp::{
     keepalive::KeepaliveSettings,
     names::Naming,
@@ -44,7 +43,7 @@ use tidegate_mcp::{
 };
 
 use self::{
-    file::{ExpectFile, McpFile, StepExpectFile},
+    file::{EraWord, ExpectFile, McpFile, StepExpectFile},
     trace::McpTrace,
 };
 use crate::{
@@ -61,6 +60,7 @@ pub struct Mcp {
     visibility: Visibility,
     naming: Naming,
     waits: Waits,
+    fresh_for: Millis,
     servers: Vec<ServerPlan>,
     /// Groups of servers, with their members in tier order.
     replicas: Vec<(Arc<str>, Vec<Arc<str>>)>,
@@ -75,10 +75,17 @@ struct ServerPlan {
     tools: Vec<String>,
     /// Own names of tools that may be called twice.
     repeatable: Vec<String>,
+    /// Own names of tools that ask their client something.
+    asks: Vec<String>,
+    era: EraWord,
+    max_calls: Option<usize>,
     /// How long it takes to answer `initialize`.
     initialize: Millis,
     keepalive: KeepaliveSettings,
+    /// The tool that a keepalive calls, if it calls one.
+    keepalive_tool: Option<String>,
     health: HealthSettings,
+    probe: ProbeSettings,
 }
 
 /// One step of the program.
@@ -91,10 +98,14 @@ struct Step {
 #[derive(Clone, Debug)]
 enum Action {
     Open { session: String },
+    Stateless { client: String },
     Call { session: String, tool: String, at_once: u32 },
+    Answer { session: String },
+    Retry { client: String },
     List { session: String },
     Find { session: String, query: String },
     Close { session: String },
+    Probe { server: Arc<str> },
     Deed { server: Arc<str>, deed: Deed, after: Option<Duration> },
     Advance(Duration),
     Reload(Option<Vec<ServerPlan>>),
@@ -108,6 +119,7 @@ enum Deed {
     LoseSession,
     Slow(Millis),
     Tools(Vec<String>),
+    Era(EraWord),
     Heal,
 }
 

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 
 /// What a piece of text means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
     /// In order: an answer, a closed breaker, an expectation that held.
     Good,
     /// A fault that was handled: an open breaker, a failed attempt.
@@ -27,14 +27,15 @@ pub(crate) enum Tone {
 
 /// Whether to paint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Paint {
+pub struct Paint {
     /// Whether the reader's terminal shows colour.
-    pub(crate) is_on: bool,
+    pub is_on: bool,
 }
 
 impl Paint {
     /// The text in the colour of its tone.
-    pub(crate) fn apply(self, tone: Tone, text: &str) -> String {
+    #[must_use]
+    pub fn apply(self, tone: Tone, text: &str) -> String {
         let Some(style) = tone.style().filter(|_| self.is_on && !text.is_empty()) else {
             return text.to_owned();
         };
@@ -42,7 +43,7 @@ impl Paint {
     }
 
     /// Characters with a tone each; neighbours of one tone share their escape codes.
-    pub(crate) fn row(self, cells: impl Iterator<Item = (Tone, char)>) -> String {
+    pub fn row(self, cells: impl Iterator<Item = (Tone, char)>) -> String {
         let (mut painted, mut run, mut run_tone) = (String::new(), String::new(), Tone::Plain);
         for (tone, sign) in cells {
             if tone != run_tone {

@@ -93,6 +93,8 @@ pub struct RenderOptions {
     pub colour: bool,
     /// Show every step (timelines).
     pub trace: bool,
+    /// Draw a lane for every replica (timelines of fleets).
+    pub per_replica: bool,
     /// The first moment to show (timelines).
     pub from: Now,
     /// The last moment to show (timelines).
@@ -107,6 +109,7 @@ impl Default for RenderOptions {
             ascii: false,
             colour: false,
             trace: false,
+            per_replica: false,
             from: Now::ZERO,
             to: Now::NEVER,
         }

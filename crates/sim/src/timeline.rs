@@ -7,18 +7,23 @@
 //! - `engine`: the virtual clock that drives the production core, with the auditor beside it.
 //! - `tally`, `painter`, `trace`: what is counted, drawn and told.
 //! - `judge`: expectations; `report`: text and JSON.
+//! - `recording`: exact arrivals that a gateway recorded; `decisions` and `compare`: whether they
+//!   replay to the same decisions, and what differs under another config.
 //!
 //! Rules kept here: no rule of health or routing is written a second time; same file and seed,
 //! same bytes, on any number of threads.
 
 mod check;
 pub mod codes;
+pub mod compare;
 mod course;
+mod decisions;
 mod engine;
 mod file;
 mod judge;
 mod painter;
 mod plot;
+mod recording;
 mod report;
 mod script;
 mod tally;
@@ -27,6 +32,7 @@ mod trace;
 use std::sync::Arc;
 
 use tidegate_config::{Config, diagnostic::Diagnostic, document::Document, source::Source};
+use tidegate_core::route::Needs;
 
 use self::{
     engine::{RunOptions, run},
@@ -64,6 +70,14 @@ impl Timeline {
         Ok(Self { plot: Arc::new(self.plot.recast(name, world)) })
     }
 
+    /// The same story of clients whose requests need this of a target.
+    #[must_use]
+    pub fn with_needs(&self, needs: Needs) -> Self {
+        let mut plot = Plot::clone(&self.plot);
+        plot.traffic.needs = needs;
+        Self { plot: Arc::new(plot) }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -74,6 +88,12 @@ impl Timeline {
     #[must_use]
     pub fn about(&self) -> &str {
         &self.plot.about
+    }
+
+    /// Whether its requests are a recording.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.plot.recording.is_some()
     }
 
     /// Runs it, with every invariant checked after every step.

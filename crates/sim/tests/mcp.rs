@@ -44,7 +44,7 @@ fn examples() -> impl Iterator<Item = (&'static builtin::Builtin, Scenario)> {
 
 #[test]
 fn every_mcp_example_says_what_it_shows_and_passes_with_fifty_seeds() {
-    assert_eq!(examples().count(), 6);
+    assert_eq!(examples().count(), 11);
     for (builtin, scenario) in examples() {
         assert_eq!(scenario.name(), builtin.name);
         assert!(!scenario.about().is_empty(), "{}", builtin.name);
@@ -66,6 +66,11 @@ fn an_mcp_example_fails_when_the_behaviour_is_another() {
         ("keepalive-disable", "failures: 3", "failures: 4"),
         ("session-lost", ", read_only: [search_repos]", ""),
         ("replica-dies", "search: [search-a, search-b]", "search: [search-b, search-a]"),
+        ("era-changes", "era: { server: github, is: stateless }", "crash: github"),
+        ("stateless-client", "advance: 30s", "advance: 29s"),
+        ("parked-question", "asks: [merge]", "asks: []"),
+        ("probe-returns", "every: 10s", "every: 0s"),
+        ("waiting-call", "max_calls: 1", "max_calls: 4"),
     ];
     for (name, from, to) in wrong {
         let text = builtin::get(name).expect("an example").text;

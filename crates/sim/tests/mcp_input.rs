@@ -108,11 +108,29 @@ fn settings_that_make_no_sense_have_the_codes_of_the_config_file() {
 }
 
 #[test]
-fn empty_files_of_the_form_are_refused_and_probes_are_warned_of() {
+fn empty_files_of_the_form_are_refused_and_probes_are_bounded() {
     let empty = problems("servers: {}\nprogram: []\n");
     assert_eq!(empty, ["TG104 `servers` is empty", "TG104 `program` is empty"]);
     let text = format!("health: {{ probe: {{ every: 1s }} }}\n{}", one("  - { open: s }\n"));
-    let (scenario, problems) = load(&Source::new("t.yaml", &text));
+    let (scenario, found) = load(&Source::new("t.yaml", &text));
     assert!(scenario.is_some());
-    assert_eq!(problems[0].code.id, "TG038");
+    assert_eq!(found, []);
+    let long = "servers: { a: { tools: [x] } }\nhealth: { probe: { every: 1ms } }\n\
+                program: [{ advance: 1h }]\n";
+    let found = problems(long);
+    assert!(found.iter().any(|it| it.contains("probes: the most is")), "{found:?}");
+}
+
+#[test]
+fn a_client_comes_back_only_with_what_it_was_asked_and_in_the_way_of_its_era() {
+    let check = |steps: &str, message: &str| {
+        let found = problems(&one(steps));
+        assert!(found.iter().any(|it| it.contains(message)), "{message}\n{found:?}");
+    };
+    check("  - { open: s }\n  - { answer: s }\n", "`s` was asked nothing");
+    check("  - { stateless: c }\n  - { answer: c }\n", "does not go with `c`");
+    check("  - { open: s }\n  - { retry: s }\n", "does not go with `s`");
+    check("  - { retry: nobody }\n", "the session `nobody` is not open");
+    check("  - { era: { server: nobody, is: sse } }\n", "names a server that does not exist");
+    check("  - { probe: nobody }\n", "names a server that does not exist");
 }

@@ -104,7 +104,8 @@ fn the_same_seed_gives_the_same_bytes_in_every_format() {
 
 #[test]
 fn other_seeds_tell_other_stories() {
-    for (_, scenario) in examples().filter(|(it, _)| it.name != "round-robin") {
+    // Where requests come evenly, their number is the same.
+    for (_, scenario) in examples().filter(|(it, _)| !it.text.contains("arrivals: even")) {
         assert_ne!(scenario.run(1).to_json()["requests"], scenario.run(2).to_json()["requests"]);
     }
 }

@@ -189,3 +189,49 @@ fn a_bad_phase_keeps_no_other_phase_of_its_backend_from_being_checked() {
     ];
     assert_eq!(codes, expected);
 }
+
+#[test]
+fn fleets_that_make_no_sense_are_refused() {
+    check(
+        &format!("replicas: 0\n{SOUND}"),
+        &["1:11 TG017 `replicas`: `0` is not between 1 and 1000"],
+    );
+    check(
+        &format!("bus: {{ delay: 5ms }}\nspread: session\n{SOUND}"),
+        &[
+            "1:1 TG155 `bus` means nothing for one replica",
+            "2:1 TG155 `spread` means nothing for one replica",
+        ],
+    );
+    check(
+        &format!("replicas: 2\nspread: session\n{SOUND}"),
+        &["2:9 TG155 `spread: session` needs sessions"],
+    );
+    check(
+        &format!("replicas: 3\nbus: {{ cut: [{{ at: 1s, for: 1s, replica: 4 }}] }}\n{SOUND}"),
+        &["2:42 TG155 `bus.cut[0].replica`: there is no replica 4"],
+    );
+    check(
+        &format!("replicas: 3\nbus: {{ cut: [{{ at: 2m, for: 1s, replica: 1 }}] }}\n{SOUND}"),
+        &["2:20 TG155 `bus.cut[0].at` is after the end of the timeline"],
+    );
+    check(
+        &SOUND.replace("a/b: []", "a/b: [{ at: 1s, do: refuse, replica: 2 }]"),
+        &["4:41 TG155 `backends.a/b[0].replica`: there is no replica 2"],
+    );
+    check(
+        &format!("replicas: 2\nbus: {{ dealy: 5ms, loss: 101% }}\n{SOUND}"),
+        &["2:8 TG011 `bus` has no key `dealy`", "2:26 TG017 `bus.loss`: `101%` is more than 100%"],
+    );
+}
+
+#[test]
+fn an_expectation_about_hits_says_how_many() {
+    let expect = |hits: &str| format!("{SOUND}expect: {{ hits: {{ {hits} }} }}\n");
+    check(&expect("a/b: { max: 5, after: 1s }"), &[]);
+    check(&expect("a/b: { after: 1s }"), &["6:19 TG017 `expect.hits.a/b` wants nothing"]);
+    check(
+        &expect("a/x: { max: 1 }"),
+        &["6:19 TG150 `expect.hits.a/x`: no backend is called `a/x`"],
+    );
+}

@@ -1,6 +1,7 @@
 //! What can be typed: the flags every verb has, and the list of verbs.
 //!
-//! `-h` is one screen of 24 lines, so flags about output are in `--help` only.
+//! `-h` is one screen of 24 lines: the verbs of every day with their questions, the others by name.
+//! Flags about output are in `--help` only.
 //!
 //! Each verb's own arguments stand in its module under [`crate::commands`]. The doc comments here
 //! and there are the help texts a user reads, so they follow the rules for such texts: short, in
@@ -11,16 +12,39 @@ use std::io::{IsTerminal, stdout};
 use anstream::ColorChoice;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::commands::act::Deed;
 use crate::commands::{
-    check, child, completions, doctor, explain, fake, fake_mcp, help, init, man, mcp, schema,
-    serve, sim, tools,
+    act, check, child, completions, doctor, explain, fake, fake_mcp, help, init, man, mcp, schema,
+    serve, sim, status, tools,
 };
 use crate::exit::Exit;
 use crate::printer::{Look, Printer, Talk};
 
+/// The seven verbs of every day with the question each answers, then the others by name: all of it
+/// fits on one screen. A test compares it with the verbs that exist.
+const SCREEN: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Commands:
+  init     Write a first config from API keys or other files
+  check    Is this config sound?
+  serve    Serve until told to stop; without a config a demo
+  sim      What would happen in this outage?
+  status   Who is hurt? What is broken, when does it heal?
+  explain  Why? (a backend, a request, a code)
+  doctor   Is everything in order here?
+
+On a gateway:  drain, hold, resume, reset, probe, reload
+More:          mcp, tools, schema, completions, man, help
+
+Options:
+{options}{after-help}";
+
 const EXAMPLES: &str = "\
-Try:  `tidegate serve` (without a config file it serves a demo), `tidegate sim`
-Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
+Try:  `tidegate serve`, `tidegate status`, `tidegate sim`
+Next: `tidegate help config`, `tidegate help VERB`";
 
 /// An AI gateway that stays up when its backends do not, and can prove it on your laptop
 ///
@@ -34,6 +58,7 @@ Next: `tidegate help config`, `tidegate help scenarios`, `tidegate sim --list`";
     arg_required_else_help = true,
     about = "An AI gateway that stays up when its backends do not",
     after_help = EXAMPLES,
+    help_template = SCREEN,
     max_term_width = 100
 )]
 pub(crate) struct Cli {
@@ -54,10 +79,24 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// What would happen in this outage?
     Sim(sim::SimArgs),
-    /// Why? What does this diagnostic mean?
+    /// Is anyone hurt? What is broken, and when does it heal?
+    Status(status::StatusArgs),
+    /// Why? (a backend, a request, where one would go, a code)
     Explain(explain::ExplainArgs),
     /// Is everything in order here? (config, secrets, ports, providers)
     Doctor(doctor::DoctorArgs),
+    /// Send nothing to a backend, for a while
+    Drain(act::LeaseArgs),
+    /// Hold a backend's breaker open, for a while
+    Hold(act::LeaseArgs),
+    /// End a drain or a hold
+    Resume(act::ActArgs),
+    /// Close a backend's breaker and forget what stands against it
+    Reset(act::ActArgs),
+    /// Ask a backend now whether it answers
+    Probe(act::ActArgs),
+    /// Read the config again
+    Reload(act::ReloadArgs),
     /// Speak MCP on stdin and stdout, for desktop clients
     Mcp(mcp::McpArgs),
     /// Which tools does a running gateway offer? (MCP: list, call)
@@ -89,7 +128,14 @@ impl Command {
             Self::Check(args) => check::run(args, printer),
             Self::Serve(args) => serve::run(args, printer),
             Self::Sim(args) => sim::run(args, printer),
+            Self::Status(args) => status::run(args, printer),
             Self::Explain(args) => explain::run(args, printer),
+            Self::Drain(args) => act::lease(Deed::Drain, args, printer),
+            Self::Hold(args) => act::lease(Deed::Hold, args, printer),
+            Self::Resume(args) => act::once(Deed::Resume, args, printer),
+            Self::Reset(args) => act::once(Deed::Reset, args, printer),
+            Self::Probe(args) => act::once(Deed::Probe, args, printer),
+            Self::Reload(args) => act::reload(args, printer),
             Self::Doctor(args) => doctor::run(args, printer),
             Self::Mcp(args) => mcp::run(args, printer),
             Self::Tools(args) => tools::run(args, printer),
@@ -174,11 +220,21 @@ fn is_utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
 mod tests {
     use clap::CommandFactory;
 
-    use super::{Cli, is_utf8_locale};
+    use super::{Cli, SCREEN, is_utf8_locale};
 
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_first_screen_names_every_command() {
+        let lists: Vec<&str> = SCREEN.lines().skip_while(|it| *it != "Commands:").collect();
+        let words: Vec<&str> =
+            lists.iter().flat_map(|it| it.split([' ', ','])).filter(|it| !it.is_empty()).collect();
+        for command in Cli::command().get_subcommands().filter(|it| !it.is_hide_set()) {
+            assert!(words.contains(&command.get_name()), "{}", command.get_name());
+        }
     }
 
     #[test]

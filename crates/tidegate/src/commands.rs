@@ -3,6 +3,8 @@
 //! A verb asks a library, hands what it says to the printer and picks the exit code. Whatever is
 //! more than that belongs into the library.
 
+pub(crate) mod act;
+mod admin;
 pub(crate) mod check;
 pub(crate) mod child;
 pub(crate) mod completions;
@@ -17,4 +19,5 @@ pub(crate) mod mcp;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sim;
+pub(crate) mod status;
 pub(crate) mod tools;

@@ -70,7 +70,8 @@ impl Exit {
             Self::No => {
                 "the answer is \"no\": `check` found an error in a file that is YAML, \
                  `check --connect` something that cannot be reached, \
-                 a `sim` expectation or a tool failed, `doctor` found something to mend"
+                 a `sim` expectation or a tool failed, `doctor` found something to mend, \
+                 `status --fail-on` found it as bad as that, the gateway refused an action"
             }
             Self::Usage => "the command line is wrong",
             Self::Unreadable => {

@@ -38,8 +38,12 @@ fn run() -> Exit {
         Ok(cli) => {
             // A gateway has requests to finish first, a bridge a session, a warden a program: they
             // listen to signals themselves.
-            let listens =
-                matches!(cli.command, Command::Serve(_) | Command::Mcp(_) | Command::Child(_));
+            let listens = match &cli.command {
+                Command::Serve(_) | Command::Mcp(_) | Command::Child(_) => true,
+                // It has a screen to leave.
+                Command::Status(args) => args.is_watch(),
+                _ => false,
+            };
             if !listens {
                 exit::end_when_interrupted();
             }

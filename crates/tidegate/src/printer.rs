@@ -135,6 +135,23 @@ impl Printer {
         self.look == Look::Ascii
     }
 
+    /// Takes the terminal's screen until the value is dropped.
+    pub(crate) fn screen(&self) -> Screen<'_> {
+        self.raw(ENTER);
+        Screen { printer: self }
+    }
+
+    /// Whether nobody reads the result any more.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        self.fate.get() == Fate::ReaderGone
+    }
+
+    /// Writes to the terminal as it is; colours are in the text only where the reader wants them.
+    fn raw(&self, text: &str) {
+        let mut out = io::stdout().lock();
+        drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    }
+
     /// Columns of the terminal; where there is none, `COLUMNS`, else 80.
     pub(crate) fn width(&self) -> usize {
         let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
@@ -155,6 +172,52 @@ impl Printer {
     fn to_stderr(&self, text: &str) {
         let mut out = AutoStream::new(io::stderr().lock(), self.colour);
         drop(write_text(&mut out, text));
+    }
+}
+
+/// A screen of the terminal that is drawn again and again, and left as it was found.
+pub(crate) struct Screen<'a> {
+    printer: &'a Printer,
+}
+
+/// Saves what the terminal shows and hides the cursor.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
+/// Undoes both.
+const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
+/// The first column of the first line.
+const HOME: &str = "\u{1b}[H";
+/// The rest of a line, and everything below.
+const CLEAR_LINE: &str = "\u{1b}[K";
+const CLEAR_BELOW: &str = "\u{1b}[J";
+
+impl Screen<'_> {
+    /// Shows these lines in place of those before, as far as the terminal has room.
+    pub(crate) fn draw(&self, lines: &[String]) {
+        let rows = terminal_size::terminal_size().map_or(24, |(_, rows)| usize::from(rows.0));
+        let most = rows.saturating_sub(1).max(1);
+        let mut shown: Vec<String> = lines
+            .iter()
+            .flat_map(|it| it.lines().map(str::to_owned).chain(it.is_empty().then(String::new)))
+            .collect();
+        if shown.len() > most {
+            let hidden = shown.len() - most + 1;
+            shown.truncate(most - 1);
+            shown.push(format!("({hidden} more lines: make the terminal higher)"));
+        }
+        let mut text = String::from(HOME);
+        for line in shown {
+            text.push_str(&line);
+            text.push_str(CLEAR_LINE);
+            text.push_str("\r\n");
+        }
+        text.push_str(CLEAR_BELOW);
+        self.printer.raw(&text);
+    }
+}
+
+impl Drop for Screen<'_> {
+    fn drop(&mut self) {
+        self.printer.raw(LEAVE);
     }
 }
 

@@ -19,10 +19,37 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tidegate-wire", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-text"]),
     ("tidegate-search", &[]),
-    ("tidegate-sim", &["tidegate-core", "tidegate-config", "tidegate-mcp", "tidegate-search"]),
+    // What a request of a dialect needs is the wire crate's to say, for a simulation too.
+    (
+        "tidegate-sim",
+        &["tidegate-core", "tidegate-config", "tidegate-wire", "tidegate-mcp", "tidegate-search"],
+    ),
     ("tidegate-runtime", &["tidegate-core"]),
+    // A client of the admin API: it knows the API's types, and draws what the simulator draws.
+    (
+        "tidegate-console",
+        &[
+            "tidegate-core",
+            "tidegate-config",
+            "tidegate-sim",
+            "tidegate-runtime",
+            "tidegate-journal",
+            "tidegate-net",
+        ],
+    ),
+    ("tidegate-journal", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-net", &["tidegate-config", "tidegate-text", "tidegate-runtime"]),
     ("tidegate-fakes", &["tidegate-config", "tidegate-runtime", "tidegate-wire"]),
+    (
+        "tidegate-telemetry",
+        &[
+            "tidegate-core",
+            "tidegate-config",
+            "tidegate-runtime",
+            "tidegate-net",
+            "tidegate-journal",
+        ],
+    ),
     (
         "tidegate-gateway",
         &[
@@ -34,6 +61,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-runtime",
             "tidegate-net",
             "tidegate-fakes",
+            "tidegate-journal",
+            "tidegate-telemetry",
         ],
     ),
     // The planes know the ground they share, and nothing of each other.
@@ -45,6 +74,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-wire",
             "tidegate-runtime",
             "tidegate-net",
+            "tidegate-journal",
             "tidegate-gateway",
         ],
     ),
@@ -60,6 +90,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-runtime",
             "tidegate-net",
             "tidegate-fakes",
+            "tidegate-journal",
             "tidegate-gateway",
         ],
     ),
@@ -73,6 +104,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-mcp",
             "tidegate-runtime",
             "tidegate-net",
+            "tidegate-journal",
             "tidegate-gateway",
         ],
     ),
@@ -87,6 +119,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-runtime",
             "tidegate-net",
             "tidegate-fakes",
+            "tidegate-journal",
             "tidegate-gateway",
             "tidegate-llm",
             "tidegate-mcp-shell",
@@ -103,20 +136,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "tidegate-server",
             "tidegate-sim",
+            "tidegate-console",
+            "tidegate-runtime",
             "tidegate-core",
             "tidegate-config",
             "tidegate-init",
+            "tidegate-wire",
             "tidegate-mcp",
             "tidegate-search",
             "tidegate-fakes",
+            "tidegate-journal",
             "tidegate-gateway",
             "tidegate-mcp-shell",
             "tidegate-operator",
             "tidegate-testkit",
         ],
     ),
-    // Generated files are made from the types of these two.
-    ("xtask", &["tidegate-config", "tidegate-sim"]),
+    // Generated files are made from the types of these.
+    ("xtask", &["tidegate-config", "tidegate-journal", "tidegate-sim"]),
 ];
 
 /// The only crate the core may depend on outside of tests and loom runs.

@@ -42,15 +42,62 @@ fn a_sound_file_is_0_and_shows_its_routes() {
     write(&folder, "tidegate.yaml", SOUND);
     let run = check(&folder, &[]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
-    let expected = "\
+    let routes = "\
 tidegate.yaml is sound. 2 targets, 1 route, 0 MCP servers.
   fast    tier 0 near/small     tier 1 far/large
+  fast serves chat, responses, messages, gemini clients
+    near/small, far/large
+      messages clients lose ";
+    assert!(run.stdout.starts_with(routes), "{}", run.stdout);
+    let outages = "
   fast survives 6 of 8 built-in outages
     not 429-storm: 379 of 2057 requests fail
     too few of its targets are healthy at the same time: add a tier at another provider
   total-loss cannot be survived by any config; see `tidegate sim NAME -c tidegate.yaml`
 ";
-    assert_eq!(run.stdout, expected);
+    assert!(run.stdout.ends_with(outages), "{}", run.stdout);
+}
+
+#[test]
+fn a_sound_file_says_whom_each_route_serves_and_what_that_costs() {
+    let folder = folder("clients");
+    let text = "\
+providers:
+  anthropic: { api: anthropic, url: https://example.com }
+  groq: { api: openai, url: https://api.groq.com/openai/v1, serves: [chat] }
+  vectors: { api: openai, url: https://example.org/v1, serves: [embeddings] }
+routes:
+  mixed:
+    tiers: [[anthropic/claude-opus-5], [groq/llama-3.3-70b-versatile]]
+  embed:
+    tiers: [[vectors/small]]
+  odd:
+    tiers: [[vectors/small], [groq/llama-3.3-70b-versatile]]
+";
+    write(&folder, "tidegate.yaml", text);
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    for line in [
+        "  mixed serves chat, responses, messages, gemini clients\n",
+        "      takes no images, takes no documents, does not reason\n",
+        "  embed serves no client that wants text\n",
+        "      chat clients: does not serve this endpoint\n",
+    ] {
+        assert!(run.stdout.contains(line), "{line}{}", run.stdout);
+    }
+    let shown = check(&folder, &["--json"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let groq = &shown["clients"]["mixed"]["targets"]["groq/llama-3.3-70b-versatile"];
+    assert_eq!(groq["clients"]["chat"]["sent"], "as it came", "{groq}");
+    assert_eq!(groq["clients"]["messages"]["sent"], "anthropic>openai-chat", "{groq}");
+    let lost = groq["clients"]["messages"]["lost"].as_array().expect("a list");
+    assert!(lost.iter().any(|it| it == "top_k"), "{groq}");
+    assert_eq!(shown["clients"]["embed"]["serves"], serde_json::json!([]));
+    let of = |name: &str| {
+        let all = shown["predictions"].as_array().into_iter().flatten();
+        all.filter(|it| it["route"] == name).count()
+    };
+    assert_eq!((of("mixed"), of("embed"), of("odd")), (1, 1, 1));
 }
 
 #[test]

@@ -31,13 +31,20 @@ fn long_help_of_the_program_and_each_verb_is_as_committed() {
         "check",
         "completions",
         "doctor",
+        "drain",
         "explain",
         "help",
+        "hold",
         "init",
         "man",
         "mcp",
+        "probe",
+        "reload",
+        "reset",
+        "resume",
         "schema",
         "sim",
+        "status",
         "tools",
     ] {
         let args: Vec<&str> = [verb, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
@@ -167,7 +174,8 @@ fn a_reader_who_closes_the_pipe_makes_a_quiet_success() {
 #[test]
 fn every_code_of_a_diagnostic_has_a_page() {
     let list = tidegate("codes", &["explain"]).stdout;
-    let codes: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let first = list.lines().filter_map(|line| line.split_whitespace().next());
+    let codes: Vec<&str> = first.filter(|word| word.starts_with("TG")).collect();
     assert!(codes.len() > 10, "{list}");
     assert!(codes.is_sorted(), "{codes:?}");
     for code in codes {

@@ -126,6 +126,14 @@ impl Served {
     }
 }
 
+impl Served {
+    /// Kills it as `kill -9` does.
+    fn stop_dead(mut self) {
+        self.child.kill().expect("it runs");
+        drop(self.child.wait());
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         drop(self.child.kill());
@@ -136,8 +144,7 @@ impl Drop for Served {
 #[test]
 fn the_start_tells_what_check_tells() {
     let folder = folder("warnings");
-    let config =
-        format!("{ROUTES}  alone: {{ tiers: [[c/ok]] }}\ntelemetry: {{ otlp: 'http://x' }}\n");
+    let config = format!("{ROUTES}  alone: {{ tiers: [[c/ok]] }}\n");
     let config = config.replace("providers: {", "providers: { c: { api: openai, key: env:UNSET },");
     write(&folder, "tidegate.yaml", &config);
     let served = Served::start(&folder, &[]);
@@ -145,7 +152,6 @@ fn the_start_tells_what_check_tells() {
     for words in [
         "warning[TG033]: `providers.c.key` cannot be resolved",
         "= help: set `UNSET` and restart",
-        "warning[TG034]: `telemetry` is checked, but does nothing in this version",
         "warning[TG023]: route `alone` has a single target",
     ] {
         assert!(said.contains(words), "no `{words}` in:\n{said}");
@@ -166,10 +172,10 @@ fn a_json_log_is_json_from_its_first_line() {
     write(
         &folder,
         "tidegate.yaml",
-        &format!("{ROUTES}log: {{ format: json }}\ntelemetry: {{ otlp: 'http://x' }}\n"),
+        &format!("{ROUTES}  alone: {{ tiers: [[b/ok]] }}\nlog: {{ format: json }}\n"),
     );
     let mut served = Served::start(&folder, &[]);
-    served.until("TG034");
+    served.until("TG023");
     for line in &served.heard {
         let line: Result<Value, _> = serde_json::from_str(line);
         assert!(line.is_ok_and(|line| line["message"].is_string()), "{:#?}", served.heard);
@@ -321,6 +327,44 @@ fn a_call_that_an_mcp_server_could_not_answer_is_logged_with_its_cause() {
     for part in ["server=gone", "method=tools/call", "code=backend_unavailable", "caller=ada"] {
         assert!(line.contains(part), "{part}: {line}");
     }
+}
+
+#[test]
+fn what_was_decided_survives_kill_9() {
+    let folder = folder("killed");
+    let config = format!("{ROUTES}history: {{ file: tidegate.db }}\naudit: {{ file: a.jsonl }}\n");
+    write(&folder, "tidegate.yaml", &config);
+    drop(fs::remove_file(folder.join("a.jsonl")));
+    for name in ["tidegate.db", "tidegate.db-wal", "tidegate.db-shm"] {
+        drop(fs::remove_file(folder.join(name)));
+    }
+    let served = Served::start(&folder, &[]);
+    let answer = served.chat("fine", "");
+    let id = answer.lines().find_map(|it| it.strip_prefix("x-tidegate-request-id: "));
+    let id = id.unwrap_or_else(|| panic!("no id in {answer}")).to_owned();
+    // Nobody asks for it: within a second or so it is on the disk by itself.
+    let until = std::time::Duration::from_millis(20);
+    let mut waited = std::time::Duration::ZERO;
+    while !fs::read_to_string(folder.join("a.jsonl")).is_ok_and(|it| it.contains(&id)) {
+        assert!(waited < PATIENCE, "the audit log has no line of {id}");
+        tidegate_testkit::time::pause(until);
+        waited += until;
+    }
+    let get = |served: &Served, path: &str| {
+        let head = "HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        served.ask(&served.admin, &format!("GET {path} {head}"))
+    };
+    // The list waits for what is on its way to the history file.
+    assert!(get(&served, "/api/decisions").contains(&id));
+    served.stop_dead();
+    let served = Served::start(&folder, &[]);
+    let found = get(&served, &format!("/api/decisions/{id}"));
+    assert!(found.starts_with("HTTP/1.1 200") && found.contains("a/ok"), "{found}");
+    assert!(get(&served, "/api/snapshot").contains(r#""status":"ok""#));
+    assert_eq!(
+        fs::read_to_string(folder.join("a.jsonl")).map(|it| it.lines().count()).ok(),
+        Some(1)
+    );
 }
 
 /// A request to `/mcp`; `session` is a header line with its end, or nothing.

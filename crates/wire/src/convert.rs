@@ -16,8 +16,13 @@
 //! - [`history`]: what a request of the target's own dialect must not bring along.
 //! - [`target`]: what a writer must know of the target; [`context`]: what a writer of answers must
 //!   know of the request.
-//! - [`embeddings`]: the same for vectors, between the two dialects that have them.
-//! - [`fields`]: reading JSON objects field by field, with a path for every complaint.
+//! - [`embeddings`]: the same for vectors, between the two dialects that have them; `count`: for
+//!   counts of tokens. [`exchange`]: one request and its answer, whatever it asks for.
+//! - `mixed`, `names`, `ids`, `schema`, `servers`, `order`: what all dialects share: fields of
+//!   another dialect, names of tools, ids and schemas that a vendor refuses, odd servers, the order
+//!   of events.
+//! - [`fields`]: reading JSON objects field by field, with a path for every complaint. `json_out`:
+//!   writing them.
 //!
 //! Below each dialect's module stands one file per direction. `_in` reads the dialect into the
 //! form, `_out` writes the form as the dialect:
@@ -41,18 +46,26 @@
 pub mod api_error;
 pub mod chat;
 pub mod context;
+mod count;
 pub mod embeddings;
+pub mod exchange;
 pub mod fault;
 pub mod fields;
 pub mod gemini;
 pub mod history;
+mod ids;
+mod json_out;
 pub mod messages;
+mod mixed;
+mod names;
 pub mod notes;
+mod order;
 pub mod pair;
 pub mod part;
 pub mod reply;
 pub mod request;
 pub mod responses;
+mod schema;
 mod servers;
 pub mod stream;
 pub mod stream_converter;

@@ -115,6 +115,12 @@ impl EventReader {
         self.splitter.is_mid_event()
     }
 
+    /// The id of a Responses answer, by which it can be continued.
+    #[must_use]
+    pub fn response_id(&self) -> Option<&str> {
+        self.watch.response_id()
+    }
+
     /// Whether content has come.
     #[must_use]
     pub fn has_content(&self) -> bool {

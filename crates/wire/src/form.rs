@@ -107,6 +107,7 @@ impl<'a> RequestHead<'a> {
             is_stream: stream.unwrap_or(false),
             session,
             needs: Needs::default(),
+            state_id: None,
             shape: BodyShape::Form { boundary_len: boundary.len() },
         })
     }

@@ -21,13 +21,16 @@
 //! Left to others: which route a name means (the config), what a missing model means (the same).
 
 pub(crate) mod gemini;
+mod wishes;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use tidegate_core::route::Needs;
+use tidegate_core::settings::Protocol;
 
 use crate::json::{Fault, Scanner, What};
+use wishes::Wishes;
 
 /// How an image part names its type in the dialects.
 const IMAGE_TYPES: [&str; 3] = ["image_url", "image", "input_image"];
@@ -49,6 +52,8 @@ pub struct RequestHead<'a> {
     pub session: Option<Cow<'a, str>>,
     /// What a target must be able to do.
     pub needs: Needs,
+    /// The id of the state that a provider keeps for it, if it names any.
+    pub state_id: Option<Cow<'a, str>>,
     /// How the body is written, for putting a model into it.
     pub shape: BodyShape,
 }
@@ -104,16 +109,15 @@ impl<'a> RequestHead<'a> {
         scanner.end()?;
         let text_bytes = (body.len() as u64).saturating_sub(found.file_bytes);
         let context = text_bytes / BYTES_PER_TOKEN;
+        let needs =
+            Needs { tools: found.has_tools, vision: found.has_images, context, ..Needs::default() };
+        let (needs, state_id) = found.wishes.needs(needs);
         Ok(Self {
             model: found.model,
             is_stream: found.stream.unwrap_or(false),
             session: found.cache_key.or(found.user_id).or(found.user),
-            needs: Needs {
-                tools: found.has_tools,
-                vision: found.has_images,
-                context,
-                ..Needs::default()
-            },
+            needs,
+            state_id,
             shape: BodyShape::Json { first_key_at, is_empty },
         })
     }
@@ -129,6 +133,7 @@ struct Found<'a> {
     has_tools: bool,
     has_images: bool,
     file_bytes: u64,
+    wishes: Wishes<'a>,
 }
 
 impl<'a> Found<'a> {
@@ -149,7 +154,13 @@ impl<'a> Found<'a> {
                 self.has_tools |= scanner.peek() == Some(b'[') && !is_empty_list(scanner.rest());
                 scanner.skip_value()
             }
-            "messages" | "input" | "content" => self.parts(scanner),
+            "messages" | "input" | "content" => {
+                let is_messages = key == "messages";
+                let native = if is_messages { Protocol::Anthropic } else { Protocol::OpenAi };
+                self.wishes.native = Some(native);
+                self.parts(scanner)
+            }
+            _ if self.wishes.top_level(key, scanner)? => Ok(()),
             _ => scanner.skip_value(),
         }
     }
@@ -217,13 +228,19 @@ impl<'a> Found<'a> {
                 while let Some(key) = scanner.next_key(&mut walk)? {
                     if scanner.peek() == Some(b'"') {
                         let value = scanner.string()?;
-                        self.has_images |=
-                            key.is("type") && IMAGE_TYPES.iter().any(|name| value.is(name));
+                        if key.is("type") {
+                            self.has_images |= IMAGE_TYPES.iter().any(|name| value.is(name));
+                            self.wishes.part_type(|name| value.is(name));
+                        } else {
+                            self.wishes.text_field(&key.decode(), || value.decode());
+                        }
                         if FILE_KEYS.iter().any(|name| key.is(name)) {
                             self.file_bytes += value.span().len() as u64;
                         }
                     } else if key.is("input") || key.is("arguments") {
                         scanner.skip_value()?;
+                    } else if key.is("source") && scanner.peek() == Some(b'{') {
+                        self.source(scanner)?;
                     } else {
                         self.parts(scanner)?;
                     }
@@ -232,6 +249,25 @@ impl<'a> Found<'a> {
             }
             _ => scanner.skip_value(),
         }
+    }
+}
+
+impl<'a> Found<'a> {
+    /// Where the bytes of an image or a document are: its `type` is not that of a part.
+    fn source(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let mut walk = scanner.enter(b'{')?;
+        while let Some(key) = scanner.next_key(&mut walk)? {
+            if scanner.peek() != Some(b'"') {
+                self.parts(scanner)?;
+                continue;
+            }
+            let value = scanner.string()?;
+            self.wishes.text_field(&key.decode(), || value.decode());
+            if FILE_KEYS.iter().any(|name| key.is(name)) {
+                self.file_bytes += value.span().len() as u64;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,8 +14,10 @@
 //! - [`sniff`]: whether an answer is a stream of events.
 //! - [`sse::Splitter`]: the frames of a stream; [`watch::Watch`]: what they say of content, end
 //!   and [`usage`]; [`events::EventReader`]: both, and what of it may be released.
+//! - [`response_id`]: by which id an answer can be continued.
 //! - [`mask`]: our own secrets, taken out of what a provider says.
 //! - [`error_body`]: what the gateway itself says when it cannot help, in the client's dialect.
+//! - [`prospect`]: what would become of requests at a target, before any has come.
 //! - [`convert`]: requests and answers that change their dialect on the way.
 //!
 //! Everything reads JSON through one checking cursor, [`json`].
@@ -38,6 +40,8 @@ pub mod head;
 pub mod json;
 pub mod mask;
 pub mod operation;
+pub mod prospect;
+pub mod response_id;
 pub mod retry_after;
 pub mod sniff;
 pub mod splice;

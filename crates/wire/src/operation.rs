@@ -15,8 +15,7 @@
 use tidegate_core::route::Needs;
 use tidegate_core::settings::{Kind, Protocol};
 
-use crate::convert::pair::formats_from;
-use crate::dialect::Dialect;
+use crate::convert::exchange::formats_for;
 use crate::gemini;
 
 /// What a POST asks for.
@@ -90,7 +89,7 @@ impl Operation {
             Self::Unlisted => (Protocol::OpenAi, Some(Kind::Other)),
             Self::Gemini => (Protocol::Gemini, None),
         };
-        let converts_to = formats_from(Dialect::of_path(path));
+        let converts_to = formats_for(path);
         Needs { protocol: Some(protocol), kind, converts_to, ..Needs::default() }
     }
 

@@ -22,6 +22,7 @@ use crate::choices::Choices;
 use crate::dialect::{Dialect, EventClass};
 use crate::frame::{Extent, Frame};
 use crate::json::Scanner;
+use crate::response_id::response_id;
 use crate::usage::Usage;
 
 /// How a stream said that it is over.
@@ -51,6 +52,8 @@ pub struct Watch {
     is_open: bool,
     /// The number that the next event of a Responses stream has.
     next_sequence: u64,
+    /// The id of a Responses answer.
+    response_id: Option<Box<str>>,
 }
 
 /// How much of a part is looked at together with its neighbour: an object of counts has less.
@@ -73,6 +76,7 @@ impl Watch {
             is_cut: false,
             is_open: false,
             next_sequence: 0,
+            response_id: None,
         }
     }
 
@@ -147,6 +151,12 @@ impl Watch {
         self.usage
     }
 
+    /// The id of a Responses answer, by which it can be continued.
+    #[must_use]
+    pub fn response_id(&self) -> Option<&str> {
+        self.response_id.as_deref()
+    }
+
     fn count(&mut self, frame: &Frame<'_>) {
         self.usage.see(frame.raw);
         if matches!(frame.extent, Extent::Middle | Extent::End) {
@@ -164,6 +174,10 @@ impl Watch {
     fn number(&mut self, frame: &Frame<'_>) {
         if self.dialect != Dialect::OpenAiResponses {
             return;
+        }
+        // The first event tells it.
+        if self.response_id.is_none() && self.next_sequence <= 1 {
+            self.response_id = frame.data().and_then(|data| response_id(&data));
         }
         for at in SEQUENCE.find_iter(frame.raw) {
             let text = frame.raw[at + SEQUENCE.needle().len()..].trim_ascii_start();

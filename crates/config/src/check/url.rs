@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use crate::diagnostic::quoted;
+use crate::{diagnostic::quoted, file::MODEL_PLACE};
 
 /// Whether a url may carry a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub(super) fn url_problem(text: &str, query: Query) -> Option<String> {
     if text.contains('#') {
         return Some("a url cannot have a fragment (`#`)".to_owned());
     }
-    let uri: Uri = match text.parse() {
+    // The place of a model's name is filled in for every request.
+    let uri: Uri = match text.replace(MODEL_PLACE, "model").parse() {
         Ok(uri) => uri,
         Err(_) => return Some(format!("{} is not a url", quoted(text))),
     };
@@ -49,7 +50,9 @@ mod tests {
 
     #[test]
     fn base_urls_are_accepted() {
-        for url in ["http://127.0.0.1:11434/v1", "https://api.groq.com/openai/v1", "http://[::1]:1"]
+        let azure = "https://x.openai.azure.com/openai/deployments/{model}";
+        for url in
+            ["http://127.0.0.1:11434/v1", "https://api.groq.com/openai/v1", "http://[::1]:1", azure]
         {
             assert_eq!(url_problem(url, Query::Refused), None, "{url}");
         }

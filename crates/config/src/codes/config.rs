@@ -21,7 +21,6 @@ pub(super) static ALL: &[&Code] = &[
     &BAD_SETTING,
     &LITERAL_SECRET,
     &UNRESOLVED_SECRET,
-    &NOT_BUILT,
     &RESERVED,
     &OVERLAPPING_MATCH,
     &MANY_HOPS,
@@ -179,14 +178,6 @@ pub static UNRESOLVED_SECRET: Code = Code {
     text: "The environment variable or file that a reference names is not there. The gateway still \
            starts: a provider without any usable key is `unconfigured`, and its targets are \
            skipped until the key is there and the file is read again.",
-};
-
-/// A key whose behaviour is not there.
-pub static NOT_BUILT: Code = Code {
-    id: "TG034",
-    title: "a section that does nothing",
-    text: "The file format already has this section, and it is checked, but this version of the \
-           program does not act on it.",
 };
 
 /// A key that is kept for later.

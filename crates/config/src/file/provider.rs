@@ -12,6 +12,9 @@ use super::{
 };
 use crate::secret::SecretRef;
 
+/// What stands in a url for the name of the target's model.
+pub const MODEL_PLACE: &str = "{model}";
+
 /// An LLM API: wire format, url, keys.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +23,8 @@ pub struct ProviderFile {
     #[schemars(example = &"openai")]
     pub api: Api,
     /// The base url, as the vendor's SDK takes it (with `/v1` for openai). Absent: the public one.
+    /// `{model}` in it stands for the target's model, as in Azure's
+    /// `https://NAME.openai.azure.com/openai/deployments/{model}`.
     #[schemars(example = &"http://127.0.0.1:11434/v1")]
     pub url: Option<String>,
     /// Its key. Absent, and no `keys`: requests carry none.
@@ -73,10 +78,17 @@ impl ProviderFile {
         if self.restricts_kinds() {
             words.iter().flat_map(|word| word.kinds()).copied().collect()
         } else if words.contains(&Serves::Other) {
-            Kinds::KNOWN.with(Kind::Other)
+            self.known_kinds().with(Kind::Other)
         } else {
-            Kinds::KNOWN
+            self.known_kinds()
         }
+    }
+
+    /// What it is taken to serve if the file does not say it: an address of deployments, which has
+    /// the model in its path, has no responses below it.
+    fn known_kinds(&self) -> Kinds {
+        let is_deployments = self.url.as_ref().is_some_and(|url| url.contains(MODEL_PLACE));
+        if is_deployments { Kinds::KNOWN.without(Kind::Responses) } else { Kinds::KNOWN }
     }
 
     /// Whether it serves only what its `serves` lists.
@@ -110,15 +122,30 @@ pub struct TargetFile {
     pub health: HealthFile,
     /// Its timeouts, where they differ from the provider.
     pub timeouts: TimeoutsFile,
-    /// Its context window in tokens. Absent: unknown, taken to be large enough.
+    /// Its context window in tokens. Absent: by the model's family where that is known, else taken
+    /// to be large enough. A longer request is not sent there.
     #[schemars(example = 200_000)]
     pub context: Option<u64>,
-    /// Whether it takes images. Absent: unknown, taken to be so.
+    /// Whether it takes images. Absent: by the model's family where that is known, else yes.
     #[schemars(example = true)]
     pub vision: Option<bool>,
-    /// Whether it takes tool definitions. Absent: unknown, taken to be so.
+    /// Whether it takes tool definitions. Absent: by the model's family where that is known, else
+    /// yes.
     #[schemars(example = true)]
     pub tools: Option<bool>,
+    /// Whether it takes documents, such as PDF files. Absent: by host and model's family where that
+    /// is known, else yes.
+    #[schemars(example = true)]
+    pub documents: Option<bool>,
+    /// Whether its answers can be held to a JSON schema. Absent: by host and model's family where
+    /// that is known, else yes.
+    #[schemars(example = true)]
+    pub json_schema: Option<bool>,
+    /// Whether requests that ask for reasoning are sent there. Absent: by the model's family where
+    /// that is known, else yes. `true` for a model that does not reason lets such requests through
+    /// without the reasoning.
+    #[schemars(example = true)]
+    pub reasoning: Option<bool>,
 }
 
 /// A wire format.

@@ -1,4 +1,4 @@
-//! The rest of the file: state, history, telemetry, limits, log, reload, shutdown.
+//! The rest of the file: state, history, audit, telemetry, limits, log, reload, shutdown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct StateFile {
     pub redis: SecretRef,
 }
 
-/// Decisions and transitions on disk. Not built: it does nothing in this version.
+/// Decisions and transitions on disk, in an SQLite database.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryFile {
@@ -32,11 +32,22 @@ fn default_keep() -> Duration {
     Millis::minutes(7 * 24 * 60).into()
 }
 
-/// Traces to an OpenTelemetry collector. Not built: it does nothing in this version.
+/// The audit log: who used which model or tool, one JSON line each.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditFile {
+    /// The file that lines are appended to, or `stderr`; a relative path starts at the config
+    /// file's folder. It is opened again at every reload, for log rotation.
+    #[schemars(example = &"audit.jsonl")]
+    pub file: String,
+}
+
+/// Traces and metrics to an OpenTelemetry collector. docs/operating.md says what they hold.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetryFile {
-    /// The collector's url.
+    /// The collector's url. Port 4318 or a path means OTLP over HTTP, anything else OTLP over
+    /// gRPC.
     #[schemars(example = &"http://127.0.0.1:4317")]
     pub otlp: String,
 }

@@ -107,6 +107,9 @@ fn health_and_timeouts_come_from_the_innermost_block() {
     let abilities = Abilities {
         tools: None,
         vision: Some(false),
+        documents: None,
+        json_schema: None,
+        reasoning: None,
         context: Some(200_000),
         protocol: Some(Protocol::Anthropic),
         serves: Some(Kinds::KNOWN),

@@ -8,7 +8,9 @@
 //!
 //! Proved for every state: slots taken are within the limit (I3); a stale report changes nothing
 //! (I4); a deadline never moves earlier (I11); no trial is lost, even with owners that vanish and
-//! probes that always fail (I18); and trials that succeed close it within a bound (I18).
+//! probes that always fail (I18); and trials that succeed close it within a bound (I18). With
+//! suspicion among the events besides: hearing it opens and closes nothing (I22), and an opening
+//! that it hastened is told only when the replica's own strikes bear it out (I25).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,6 +42,8 @@ struct World {
     now: Now,
     breaker: Breaker,
     passes: Vec<Pass>,
+    /// Whether other replicas tell of their breakers.
+    is_in_fleet: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +61,19 @@ enum Event {
     Vanish(usize),
     ProbePassed,
     ProbeFailed,
+    /// Another replica tells that its breaker is open.
+    Suspect,
 }
 
 impl World {
     fn events(&self) -> Vec<Event> {
         let mut events = vec![Event::Tick, Event::ProbePassed, Event::ProbeFailed];
-        if self.passes.len() < PASSES_MAX {
+        // Suspicion doubles the states several times over; one pass less makes up for it.
+        if self.passes.len() < PASSES_MAX - usize::from(self.is_in_fleet) {
             events.push(Event::Take);
+        }
+        if self.is_in_fleet {
+            events.push(Event::Suspect);
         }
         for pass in 0..self.passes.len() {
             let after_content = self.passes[pass].has_content;
@@ -103,6 +113,9 @@ impl World {
             Event::ProbeFailed => {
                 breaker.probe_failed(now);
             }
+            Event::Suspect => {
+                breaker.suspect(now, now, now.after(Millis(2)));
+            }
         }
         next
     }
@@ -115,13 +128,14 @@ impl World {
         words.push(u64::from(breaker.consecutive_failures.min(2)));
         match breaker.phase {
             Phase::Closed => words.push(0),
-            Phase::Open(Opening { since, until, period, reopens, held_until }) => {
+            Phase::Open(Opening { since, until, period, reopens, held_until, hastened }) => {
                 let turn_over = breaker.settings.open_max.0 + period.0;
                 let age = self.now.since(since).0.min(turn_over);
                 words.extend([1, age, ahead(until), period.0, u64::from(reopens.min(1))]);
-                words.push(ahead(held_until));
+                words.extend([ahead(held_until), hastened.map_or(9, u64::from)]);
             }
         }
+        words.extend(breaker.suspicion.essence(self.now));
         let hold = breaker.settings.promotion_hold.0;
         words.push(breaker.closed_since.map_or(hold, |since| self.now.since(since).0.min(hold)));
         let memory = breaker.settings.strike_memory.0;
@@ -194,8 +208,14 @@ impl World {
         let reported = match event {
             Event::Content(pass) | Event::Success(pass) | Event::Failure { pass, .. } => pass,
             Event::Tick | Event::Take | Event::Release(_) | Event::Vanish(_) => return Ok(()),
-            Event::ProbePassed | Event::ProbeFailed => return Ok(()),
+            Event::ProbePassed | Event::ProbeFailed => return self.check_hastening(next),
+            Event::Suspect => {
+                let gate = |world: &Self| Gate { is_spotless: true, ..world.breaker.gate() };
+                let is_same = gate(self) == gate(next);
+                return is_same.then_some(()).ok_or("I22: suspicion changed the gate");
+            }
         };
+        self.check_hastening(next)?;
         let pass = &self.passes[reported];
         let is_late = !pass.has_content && self.now.reached(pass.lease_end);
         if pass.generation == self.breaker.generation && !is_late {
@@ -211,6 +231,20 @@ impl World {
     }
 }
 
+impl World {
+    /// I25: what opens with fewer strikes than the threshold, for suspicion, is not told.
+    fn check_hastening(&self, next: &Self) -> Result<(), &'static str> {
+        let has_opened = next.breaker.generation > self.breaker.generation;
+        let threshold = next.breaker.settings.failure_threshold;
+        let was_closed = self.breaker.phase == Phase::Closed;
+        let strikes = next.breaker.consecutive_failures;
+        let is_wrong = has_opened && was_closed && strikes < threshold && next.breaker.is_told();
+        // A trial on probation that fails re-opens a breaker by itself.
+        let is_by_trial = self.passes.iter().any(Pass::is_trial);
+        (!is_wrong || is_by_trial).then_some(()).ok_or("I25: a hastened opening is told")
+    }
+}
+
 /// The events that led to a state, for the message of a failed proof.
 fn story(came_from: &[(usize, Option<Event>)], mut state: usize) -> Vec<Event> {
     let mut story = Vec::new();
@@ -222,9 +256,9 @@ fn story(came_from: &[(usize, Option<Event>)], mut state: usize) -> Vec<Event> {
     story
 }
 
-fn walk(trial_permits: u32) -> usize {
-    let start =
-        World { now: Now(1), breaker: Breaker::new(settings(trial_permits), 0), passes: vec![] };
+fn walk(trial_permits: u32, is_in_fleet: bool) -> usize {
+    let breaker = Breaker::new(settings(trial_permits), 0);
+    let start = World { now: Now(1), breaker, passes: vec![], is_in_fleet };
     let mut numbers = BTreeMap::from([(start.essence(), 0)]);
     let mut came_from = vec![(0, None)];
     let mut waiting = VecDeque::from([(0, start)]);
@@ -249,12 +283,18 @@ fn walk(trial_permits: u32) -> usize {
 
 #[test]
 fn with_one_slot_no_state_loses_a_trial_or_heeds_a_stale_report() {
-    let states = walk(1);
+    let states = walk(1, false);
     assert!(states > 1_000, "only {states} states were reached");
 }
 
 #[test]
 fn with_two_slots_no_state_loses_a_trial_or_heeds_a_stale_report() {
-    let states = walk(2);
+    let states = walk(2, false);
+    assert!(states > 1_000, "only {states} states were reached");
+}
+
+#[test]
+fn suspicion_opens_nothing_and_what_it_hastens_is_not_told() {
+    let states = walk(1, true);
     assert!(states > 1_000, "only {states} states were reached");
 }

@@ -102,6 +102,7 @@ impl Bed {
                 id: id.to_owned(),
                 identity: format!("https://{id}.example"),
                 health: HealthSettings::default(),
+                fleet_names: Vec::new(),
             });
             let index = settings.endpoints.len() - 1;
             for target in settings.backends.iter_mut() {
@@ -121,6 +122,7 @@ impl Bed {
                 id: key.to_owned(),
                 identity: format!("env:SECRET_{key}"),
                 fingerprint: KeyFingerprint(number),
+                fleet_names: Vec::new(),
             }));
             let pool: Vec<usize> = (first..settings.keys.len()).collect();
             for target in settings.backends.iter_mut() {
@@ -264,7 +266,7 @@ impl Bed {
     pub(crate) fn turns(&self) -> (usize, usize) {
         let breaker = |change: &Change| match change {
             Change::Breaker { breaker, .. } => Some(*breaker),
-            Change::Marked { .. } | Change::Healed { .. } => None,
+            Change::Marked { .. } | Change::Healed { .. } | Change::Suspected { .. } => None,
         };
         let changes = self.notes.transitions.iter().filter_map(|it| breaker(&it.change));
         let opened = |it: &BreakerChange| matches!(it, BreakerChange::Opened { .. });
@@ -284,6 +286,7 @@ pub(crate) fn backend(name: &str) -> BackendSettings {
         first_content_within: Millis::seconds(120),
         answer_within: Millis::minutes(5),
         abilities: Abilities::default(),
+        fleet_names: Vec::new(),
     }
 }
 

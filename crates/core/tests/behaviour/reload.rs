@@ -55,6 +55,7 @@ fn a_key_added_to_a_pool_leaves_the_health_of_the_others() {
                 id: "new".to_owned(),
                 identity: "env:NEW".to_owned(),
                 fingerprint: tidegate_core::settings::KeyFingerprint(99),
+                fleet_names: Vec::new(),
             },
         );
         settings.backends[0].keys = vec![0, 1, 2];

@@ -109,11 +109,13 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
                 id: format!("host{number}"),
                 identity: format!("https://host{number}.example"),
                 health: health.clone(),
+                fleet_names: Vec::new(),
             });
             let keys = (0..3).map(|number| KeySettings {
                 id: format!("key{number}"),
                 identity: format!("env:KEY_{number}"),
                 fingerprint: KeyFingerprint(number + 1),
+                fleet_names: Vec::new(),
             });
             // Pools overlap, so that one key's exclusion is felt by several targets.
             let backends = places.into_iter().enumerate().map(|(number, place)| BackendSettings {
@@ -125,6 +127,7 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
                 first_content_within: Millis::seconds(20),
                 answer_within: Millis::seconds(50),
                 abilities: Abilities { context: place.3, ..Abilities::default() },
+                fleet_names: Vec::new(),
             });
             Settings {
                 endpoints: endpoints.collect(),

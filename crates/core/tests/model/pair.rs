@@ -267,7 +267,7 @@ impl Pair {
         let is_turn = |change: &Change| match change {
             Change::Breaker { breaker: Opened { .. } | Closed { .. }, .. } => true,
             Change::Breaker { breaker: Extended { .. }, .. } => false,
-            Change::Marked { .. } | Change::Healed { .. } => false,
+            Change::Marked { .. } | Change::Healed { .. } | Change::Suspected { .. } => false,
         };
         let told = self.notes.transitions.iter().filter(|it| is_turn(&it.change)).count();
         let breakers = self.model.backends.iter().map(|it| &it.own).chain(&self.model.endpoints);

@@ -33,11 +33,13 @@ impl Road {
             id: format!("host{number}"),
             identity: format!("https://host{number}.example"),
             health: HealthSettings::default(),
+            fleet_names: Vec::new(),
         });
         let keys = (0..targets).map(|number| KeySettings {
             id: format!("key{number}"),
             identity: format!("env:KEY_{number}"),
             fingerprint: KeyFingerprint(number as u64 + 1),
+            fleet_names: Vec::new(),
         });
         let backends = (0..targets).map(|number| BackendSettings {
             id: format!("host{}/model{number}", number % 4),
@@ -48,6 +50,7 @@ impl Road {
             first_content_within: Millis::seconds(120),
             answer_within: Millis::minutes(5),
             abilities: Abilities::default(),
+            fleet_names: Vec::new(),
         });
         let member =
             |backend| MemberSettings { backend, weight: 1, membership: Membership::Active };

@@ -33,6 +33,7 @@ pub(super) struct Families {
     pub(super) budget_spent: IntCounterVec,
     pub(super) hold_overflow: IntCounterVec,
     pub(super) resends: IntCounterVec,
+    pub(super) records_dropped: IntCounterVec,
 }
 
 impl Families {
@@ -112,6 +113,12 @@ impl Families {
                 "resends_total",
                 "Requests sent again because their kept connection had been closed.",
                 &["target"],
+            ),
+            records_dropped: counter(
+                "records_dropped_total",
+                "Records that were not kept: decisions by the journal, rows of the history file, \
+                 lines of the audit log, requests that were not exported.",
+                &["store"],
             ),
             hold_overflow: counter(
                 "hold_overflow_total",

@@ -106,6 +106,11 @@ impl Metrics {
         self.mcp.sessions.set(count as i64);
     }
 
+    /// The open sessions.
+    pub fn mcp_session_count(&self) -> u64 {
+        self.mcp.sessions.get().max(0) as u64
+    }
+
     /// So many bytes more are held for clients, or fewer.
     pub fn mcp_retained(&self, bytes: i64) {
         self.mcp.retained.add(bytes);

@@ -16,11 +16,9 @@ use std::sync::OnceLock;
 
 use prometheus::{Histogram, IntCounter};
 use tidegate_core::outcome::OutcomeKind;
+use tidegate_journal::result::{ClientFailure, RequestResult};
 
-use super::{
-    families::Families,
-    labels::{ClientFailure, RequestResult},
-};
+use super::families::Families;
 use crate::live::Live;
 
 /// Stands for every name that is not of the config.

@@ -96,6 +96,7 @@ fn one_recovery_is_one_line_however_many_breakers_it_closes() {
         at: Now(0),
         backend: backend.into(),
         scope,
+        is_heard: false,
         change: breaker(closed, None, None),
     };
     let told = |backends: &[(&str, Scope)]| {

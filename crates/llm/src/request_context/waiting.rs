@@ -12,10 +12,11 @@ use tidegate_core::{
     outcome::{Outcome, OutcomeKind},
     plan::PatienceVerdict,
 };
+use tidegate_journal::{decision::AttemptRecord, moments::AttemptMoments};
 use tidegate_runtime::clock::timer_now;
 use tokio::time::{Instant, timeout_at};
 
-use super::{AttemptRecord, RequestContext};
+use super::RequestContext;
 use crate::timers::{Deadline, Limit, MAX_MS};
 
 impl RequestContext {
@@ -86,6 +87,7 @@ impl RequestContext {
         let took = now.since(permit.began());
         let plan = &mut self.plan;
         let outcome = self.worker.with_notes(|notes| plan.leave(now, permit, notes));
+        let ended = self.worker.gateway.journal.moment();
         self.records.push(AttemptRecord {
             target: self.shown(&backend),
             backend,
@@ -93,7 +95,9 @@ impl RequestContext {
             status: None,
             took,
             detail,
+            first_content: None,
             is_counted: false,
+            moments: AttemptMoments { ended, is_left: true, ..self.journal.moments },
         });
         if outcome.is_some() {
             self.settle();
@@ -102,7 +106,7 @@ impl RequestContext {
     }
 
     /// Counts the attempts that were left, with the outcome they have now.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let metrics = &self.worker.gateway.metrics;
         for (it, attempt) in self.records.iter_mut().zip(self.plan.attempts().iter()) {
             if !std::mem::replace(&mut it.is_counted, true) {

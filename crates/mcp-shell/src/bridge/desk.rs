@@ -55,13 +55,13 @@ pub(super) struct Desk {
 /// Requests under way.
 struct Call {
     ids: Vec<Id>,
-    kind: Kind,
+    kind: CallKind,
     given_up: GivenUp,
     task: Owned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     InSession,
     Stateless,
     /// It stays open until its client ends it; nobody waits for its end.
@@ -111,7 +111,7 @@ impl Desk {
     /// Waits until no request is under way that ends by itself, but not for long.
     pub(super) async fn calls_ended(&self, within: Duration) {
         let ended = async {
-            while self.calls.borrow().values().any(|call| call.kind != Kind::Listening) {
+            while self.calls.borrow().values().any(|call| call.kind != CallKind::Listening) {
                 self.call_ended.notified().await;
             }
         };
@@ -176,20 +176,20 @@ impl Desk {
 
     fn in_session(self: &Rc<Self>, ids: Vec<Id>, message: &Bytes) -> Result<(), Fault> {
         let (session, given_up) = (Rc::clone(&self.session), GivenUp::default());
-        let ask = session::Ask {
+        let ask = session::SessionRequest {
             ids: ids.clone(),
             message: message.clone(),
             given_up: Rc::clone(&given_up),
             before: session.so_far(),
         };
         let work = async move { session.ask(ask).await };
-        self.begin(ids, Kind::InSession, given_up, work)
+        self.begin(ids, CallKind::InSession, given_up, work)
     }
 
     fn stateless(self: &Rc<Self>, id: Id, method: &str, message: &Bytes) -> Result<(), Fault> {
         let (method, message) = (method.to_owned(), message.clone());
-        let kind = if method == listen::METHOD { Kind::Listening } else { Kind::Stateless };
-        let ask = stateless::Ask { id: id.clone(), method, message };
+        let kind = if method == listen::METHOD { CallKind::Listening } else { CallKind::Stateless };
+        let ask = stateless::StatelessRequest { id: id.clone(), method, message };
         let stateless = Rc::clone(&self.stateless);
         let work = async move { stateless.ask(ask).await };
         self.begin(vec![id], kind, GivenUp::default(), work)
@@ -199,7 +199,7 @@ impl Desk {
     fn begin(
         self: &Rc<Self>,
         ids: Vec<Id>,
-        kind: Kind,
+        kind: CallKind,
         given_up: GivenUp,
         work: impl Future<Output = ()> + 'static,
     ) -> Result<(), Fault> {
@@ -245,7 +245,7 @@ impl Desk {
         let Some((&number, call)) = calls.iter().find(|(_, call)| call.ids.contains(&id)) else {
             return false;
         };
-        if call.kind == Kind::InSession {
+        if call.kind == CallKind::InSession {
             call.given_up.set(true);
             return false;
         }

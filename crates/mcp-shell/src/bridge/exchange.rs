@@ -35,8 +35,8 @@ use super::{
 };
 use crate::{
     http::{
-        call::{self, Kind},
-        conversation::{Conversation, Line},
+        call::{self, BodyKind},
+        conversation::{ConnectionUse, HttpConversation},
         failure,
         reading::{self, EventStream, Resume},
     },
@@ -60,7 +60,7 @@ pub(super) type GivenUp = Rc<Cell<bool>>;
 /// What is posted, and what is expected of it.
 pub(super) struct Post<'a> {
     pub(super) wire: &'a Wire,
-    pub(super) talk: &'a Rc<Conversation>,
+    pub(super) talk: &'a Rc<HttpConversation>,
     pub(super) message: Bytes,
     /// What is sent beside the headers of the session.
     pub(super) headers: HeaderMap,
@@ -99,12 +99,12 @@ impl<'a> Exchange<'a> {
             return Err(Trouble::refused(failure, said));
         }
         let body = match call::kind_of(&head.headers) {
-            Kind::Json => Body::Json(body),
-            Kind::Events => {
+            BodyKind::Json => Body::Json(body),
+            BodyKind::Events => {
                 Body::Events(Box::new(EventStream::new(body, Resume::default(), MESSAGE_MAX)))
             }
-            Kind::Other if post.wants.is_empty() => Body::Over,
-            Kind::Other => return Err(failure::malformed().into()),
+            BodyKind::Other if post.wants.is_empty() => Body::Over,
+            BodyKind::Other => return Err(failure::malformed().into()),
         };
         let ready = VecDeque::new();
         Ok(Self { post, head: head.headers, body, ready, resumes: 0, fruitless: 0 })
@@ -148,7 +148,8 @@ impl<'a> Exchange<'a> {
     /// Crosses off what a message answers. What is no message cannot be handed on.
     fn note(&mut self, message: &Bytes) -> Result<(), Failure> {
         for part in reading::messages(message.clone())? {
-            let head: Head<'_> = serde_json::from_slice(&part).map_err(|_| failure::malformed())?;
+            let head: AnswerHead<'_> =
+                serde_json::from_slice(&part).map_err(|_| failure::malformed())?;
             if let (None, Some(id)) = (head.method, head.id) {
                 self.post.wants.retain(|wanted| wanted.as_json() != id.get());
             }
@@ -198,9 +199,11 @@ impl<'a> Exchange<'a> {
         sleep(wait.clamp(RESUME_AFTER.0, RESUME_AFTER.1)).await;
         let talk = self.post.talk;
         let get = || talk.request(Method::GET, Bytes::new(), resume.after.as_ref());
-        let Ok(response) = talk.send(Line::Calls, get).await else { return Ok(Err(resume)) };
+        let Ok(response) = talk.send(ConnectionUse::Calls, get).await else {
+            return Ok(Err(resume));
+        };
         let (head, body) = response.into_parts();
-        if head.status.is_success() && call::kind_of(&head.headers) == Kind::Events {
+        if head.status.is_success() && call::kind_of(&head.headers) == BodyKind::Events {
             return Ok(Ok(Box::new(EventStream::new(body, resume, MESSAGE_MAX))));
         }
         if head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS {
@@ -241,7 +244,7 @@ pub(super) async fn is_answered(wire: &Wire) -> bool {
 
 /// The part of a message that is looked at.
 #[derive(Deserialize)]
-struct Head<'a> {
+struct AnswerHead<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(default)]

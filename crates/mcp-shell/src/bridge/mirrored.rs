@@ -35,11 +35,11 @@ impl Mirrored {
     /// Looks at an answer to `tools/list`; where its next page begins, if there is one.
     pub(super) fn see(&self, answer: &[u8]) -> Option<String> {
         #[derive(Deserialize)]
-        struct Answer<'a> {
+        struct ListAnswer<'a> {
             #[serde(borrow)]
             result: Page<'a>,
         }
-        let page = serde_json::from_slice::<Answer<'_>>(answer).ok()?.result;
+        let page = serde_json::from_slice::<ListAnswer<'_>>(answer).ok()?.result;
         let mut known = self.0.borrow_mut();
         for tool in page.tools {
             let Some(name) = Fields::of(tool, &[]).ok().and_then(|tool| tool.text("name")) else {

@@ -1,4 +1,4 @@
-//! Lines from a client and lines to it, each on a thread of its own.
+//! InputLines from a client and lines to it, each on a thread of its own.
 //!
 //! Threads, because a pipe, a file and a terminal can all be read and written that way, and none
 //! has to be changed for it: what another process made non-blocking for us would be so for it too.
@@ -21,7 +21,7 @@ use crate::{
     transport::MESSAGE_MAX,
 };
 
-/// Lines that may wait to be looked at; each may be long.
+/// InputLines that may wait to be looked at; each may be long.
 const LINES_AHEAD: usize = 4;
 /// Messages that may wait to be written.
 const MESSAGES_AHEAD: usize = 64;
@@ -31,10 +31,10 @@ const CHUNK: usize = 64 * 1024;
 const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// What the client writes.
-pub(super) type Lines = mpsc::Receiver<Line>;
+pub(super) type InputLines = mpsc::Receiver<Line>;
 
 /// Begins to read.
-pub(super) fn read(mut input: Box<dyn Read + Send>) -> io::Result<Lines> {
+pub(super) fn read(mut input: Box<dyn Read + Send>) -> io::Result<InputLines> {
     let (sender, lines) = mpsc::channel(LINES_AHEAD);
     let run = move || {
         let mut chunk = vec![0; CHUNK];

@@ -40,8 +40,8 @@ use super::{
     wire::{Wire, Worth},
 };
 use crate::{
-    http::{HttpTransport, conversation::Conversation, failure, notices::Before},
-    transport::{Event, Events},
+    http::{HttpTransport, conversation::HttpConversation, failure, notices::Before},
+    transport::{ConnectionEvent, Events},
 };
 
 /// A gateway answers `initialize` at once, whatever its servers do; beside that only the patience
@@ -60,7 +60,7 @@ pub(super) struct Session {
     hello: RefCell<Option<Hello>>,
     standing: RefCell<Standing>,
     /// What is used where there is no session: the gateway says what it thinks of that.
-    bare: Rc<Conversation>,
+    bare: Rc<HttpConversation>,
     made: Cell<u64>,
     renewing: Mutex<()>,
     renewal: RefCell<Option<Owned>>,
@@ -81,7 +81,7 @@ struct Hello {
 }
 
 /// Requests of the client's.
-pub(super) struct Ask {
+pub(super) struct SessionRequest {
     pub(super) ids: Vec<Id>,
     pub(super) message: Bytes,
     pub(super) given_up: GivenUp,
@@ -142,7 +142,7 @@ impl Session {
     }
 
     /// Asks the gateway, and tells the client everything that comes of it.
-    pub(super) async fn ask(self: &Rc<Self>, mut ask: Ask) {
+    pub(super) async fn ask(self: &Rc<Self>, mut ask: SessionRequest) {
         if let Some(before) = ask.before.take() {
             before.were_taken().await;
         }
@@ -177,14 +177,18 @@ impl Session {
         }
     }
 
-    fn current(&self) -> (Rc<Conversation>, Option<u64>) {
+    fn current(&self) -> (Rc<HttpConversation>, Option<u64>) {
         match &*self.link.borrow() {
             Some(link) => (Rc::clone(link.transport.talk()), Some(link.number)),
             None => (Rc::clone(&self.bare), None),
         }
     }
 
-    async fn exchange(&self, talk: &Rc<Conversation>, ask: &mut Ask) -> Result<(), Trouble> {
+    async fn exchange(
+        &self,
+        talk: &Rc<HttpConversation>,
+        ask: &mut SessionRequest,
+    ) -> Result<(), Trouble> {
         let given_up = Rc::clone(&ask.given_up);
         let post = self.post(talk, ask.message.clone(), ask.ids.clone(), given_up);
         let mut exchange = Exchange::begin(post).await?;
@@ -198,7 +202,7 @@ impl Session {
         }
     }
 
-    async fn give_up(&self, ask: &Ask, trouble: &Trouble) {
+    async fn give_up(&self, ask: &SessionRequest, trouble: &Trouble) {
         if ask.given_up.get() {
             return;
         }
@@ -233,7 +237,7 @@ impl Session {
     }
 
     /// Tells a session what lasts of the one before it.
-    async fn say_again(&self, talk: &Rc<Conversation>, before: Before) {
+    async fn say_again(&self, talk: &Rc<HttpConversation>, before: Before) {
         let requests = self.standing.borrow().requests();
         before.were_taken().await;
         for (id, message) in requests {
@@ -247,7 +251,7 @@ impl Session {
 
     fn post<'a>(
         &'a self,
-        talk: &'a Rc<Conversation>,
+        talk: &'a Rc<HttpConversation>,
         message: Bytes,
         wants: Vec<Id>,
         given_up: GivenUp,
@@ -290,10 +294,8 @@ impl Session {
 async fn hear(session: Rc<Session>, number: u64, mut events: Events) {
     while let Some(event) = events.recv().await {
         match event {
-            Event::Message { bytes, .. } => session.out.say(bytes).await,
-            // Requests go beside the transport.
-            Event::Paused { .. } | Event::Unanswered { .. } => {}
-            Event::Closed(_) => {
+            ConnectionEvent::Message { bytes, .. } => session.out.say(bytes).await,
+            ConnectionEvent::Closed { .. } => {
                 // A task of its own: the new link ends this one.
                 let own = Rc::clone(&session);
                 let renewal = task::spawn_owned("new session", async move {
@@ -303,6 +305,8 @@ async fn hear(session: Rc<Session>, number: u64, mut events: Events) {
                 *session.renewal.borrow_mut() = Some(renewal);
                 return;
             }
+            // Requests go beside the transport, which is open from the start.
+            _ => {}
         }
     }
 }
@@ -338,10 +342,12 @@ impl Greeting {
             capabilities: serde_json::Value,
         }
         #[derive(Deserialize)]
-        struct Answer {
+        struct GreetingAnswer {
             result: Result,
         }
-        let Ok(Answer { result }) = serde_json::from_slice(answer) else { return Self::default() };
+        let Ok(GreetingAnswer { result }) = serde_json::from_slice(answer) else {
+            return Self::default();
+        };
         // Capabilities of another shape are no reason to refuse a session.
         let capabilities = serde_json::from_value(result.capabilities).unwrap_or_default();
         Self { version: Some(result.protocol_version), capabilities }

@@ -30,7 +30,7 @@ use super::{
     trouble::Trouble,
     wire::{Wire, Worth},
 };
-use crate::http::conversation::Conversation;
+use crate::http::conversation::HttpConversation;
 
 /// A client's first word in this era.
 const DISCOVER: &str = "server/discover";
@@ -48,12 +48,12 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Stateless {
     wire: Rc<Wire>,
     out: Out,
-    talk: Rc<Conversation>,
+    talk: Rc<HttpConversation>,
     mirrored: Mirrored,
 }
 
 /// A request of the client's.
-pub(super) struct Ask {
+pub(super) struct StatelessRequest {
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) message: Bytes,
@@ -66,7 +66,7 @@ impl Stateless {
     }
 
     /// Asks the gateway, and tells the client everything that comes of it.
-    pub(super) async fn ask(&self, ask: Ask) {
+    pub(super) async fn ask(&self, ask: StatelessRequest) {
         let asked = match ask.method.as_str() {
             listen::METHOD => self.listen(&ask).await,
             CALL => self.call(&ask).await,
@@ -77,7 +77,7 @@ impl Stateless {
         }
     }
 
-    async fn exchange(&self, ask: &Ask) -> Result<(), Trouble> {
+    async fn exchange(&self, ask: &StatelessRequest) -> Result<(), Trouble> {
         let mut exchange = self.begin(ask).await?;
         while let Some(message) = exchange.next().await? {
             if ask.method == LIST {
@@ -88,7 +88,7 @@ impl Stateless {
         Ok(())
     }
 
-    async fn call(&self, ask: &Ask) -> Result<(), Trouble> {
+    async fn call(&self, ask: &StatelessRequest) -> Result<(), Trouble> {
         let Err(trouble) = self.exchange(ask).await else { return Ok(()) };
         let may_lack_headers = trouble.code() == Some(HEADER_MISMATCH);
         let learnt = async { may_lack_headers && self.learn(ask).await.unwrap_or(false) };
@@ -99,7 +99,7 @@ impl Stateless {
     }
 
     /// Looks for the wishes of the tool that is called; whether it has any.
-    async fn learn(&self, call: &Ask) -> Result<bool, Trouble> {
+    async fn learn(&self, call: &StatelessRequest) -> Result<bool, Trouble> {
         let Ok(Message::Request { params, .. }) = Message::parse(&call.message) else {
             return Ok(false);
         };
@@ -112,7 +112,7 @@ impl Stateless {
             let after = cursor.map(|it| format!(r#""cursor":{},"#, quoted(&it)));
             let params = format!(r#"{{{}"_meta":{}}}"#, after.unwrap_or_default(), meta.get());
             let message = message::request(&id, LIST, Some(&params)).into();
-            let list = Ask { id: id.clone(), method: LIST.to_owned(), message };
+            let list = StatelessRequest { id: id.clone(), method: LIST.to_owned(), message };
             let mut exchange = self.begin(&list).await?;
             cursor = None;
             while let Some(message) = exchange.next().await? {
@@ -129,7 +129,7 @@ impl Stateless {
     }
 
     /// Listens until the client or the gateway ends it; a gateway that went away is asked again.
-    async fn listen(&self, ask: &Ask) -> Result<(), Trouble> {
+    async fn listen(&self, ask: &StatelessRequest) -> Result<(), Trouble> {
         let (mut was_open, mut wait) = (false, WAIT_MIN);
         loop {
             let followed = self.follow(ask, &mut was_open, &mut wait).await;
@@ -144,7 +144,7 @@ impl Stateless {
 
     async fn follow(
         &self,
-        ask: &Ask,
+        ask: &StatelessRequest,
         was_open: &mut bool,
         wait: &mut Duration,
     ) -> Result<(), Trouble> {
@@ -167,7 +167,7 @@ impl Stateless {
         Ok(())
     }
 
-    async fn begin(&self, ask: &Ask) -> Result<Exchange<'_>, Trouble> {
+    async fn begin(&self, ask: &StatelessRequest) -> Result<Exchange<'_>, Trouble> {
         let params = match Message::parse(&ask.message) {
             Ok(Message::Request { params, .. }) => params,
             _ => None,

@@ -16,16 +16,15 @@ use tidegate_core::time::Millis;
 use tidegate_mcp::cause::{Cause, Delivery};
 use tidegate_net::upstream::{Pool, SplicedBody, UpstreamBody};
 use tidegate_runtime::clock::Clock;
-use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::{
     guest::Gate,
     http::{
         HttpPlace, HttpTransport,
-        conversation::{Conversation, Line},
+        conversation::{ConnectionUse, HttpConversation},
     },
-    transport::{Events, Failure},
+    transport::{EventSender, Events, Failure},
 };
 
 /// A gateway is reached at once or not at all.
@@ -70,27 +69,28 @@ impl Wire {
     /// A transport for one session.
     pub(super) fn transport(&self) -> (HttpTransport, Events) {
         let (place, pool) = (Rc::clone(&self.place), Rc::clone(&self.pool));
-        HttpTransport::open(place, pool, self.clock, CONNECT_WITHIN)
+        let (teller, events) = EventSender::alone();
+        (HttpTransport::open(place, pool, self.clock, CONNECT_WITHIN, teller), events)
     }
 
     /// What requests without a session share.
-    pub(super) fn without_session(&self) -> Rc<Conversation> {
+    pub(super) fn without_session(&self) -> Rc<HttpConversation> {
         // Nothing comes but answers, so nobody hears events.
-        let (events, _) = mpsc::channel(1);
+        let (events, _) = EventSender::alone();
         let (place, pool) = (Rc::clone(&self.place), Rc::clone(&self.pool));
-        Rc::new(Conversation::new(place, pool, self.clock, CONNECT_WITHIN, events))
+        Rc::new(HttpConversation::new(place, pool, self.clock, CONNECT_WITHIN, events))
     }
 
     /// Sends a request and waits for the head of its answer.
     pub(super) async fn send(
         &self,
-        talk: &Conversation,
+        talk: &HttpConversation,
         worth: Worth,
         build: impl Fn() -> Request<SplicedBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
         let mut left = PATIENCE;
         loop {
-            let failure = match talk.send(Line::Calls, &build).await {
+            let failure = match talk.send(ConnectionUse::Calls, &build).await {
                 Ok(response) => {
                     self.was_there.set(true);
                     return Ok(response);

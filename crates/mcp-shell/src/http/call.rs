@@ -17,11 +17,11 @@ use tidegate_net::upstream::UpstreamBody;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    conversation::{Conversation, Line},
+    conversation::{ConnectionUse, HttpConversation},
     failure::{self, Refused},
     reading::{self, EventStream, Resume},
 };
-use crate::transport::{Event, Failure};
+use crate::transport::{ConnectionEvent, Failure};
 
 /// An answer of ten minutes, asked for every half second.
 const RESUMES_MAX: u32 = 1_200;
@@ -41,32 +41,32 @@ const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the head of an answer announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BodyKind {
     Json,
     Events,
     Other,
 }
 
 /// What an answer's body is, if it can be read as it comes.
-pub(crate) fn kind_of(headers: &HeaderMap) -> Kind {
+pub(crate) fn kind_of(headers: &HeaderMap) -> BodyKind {
     let encoding = headers.get(header::CONTENT_ENCODING).map(|it| it.as_bytes());
     if encoding.is_some_and(|it| !it.is_empty() && !it.eq_ignore_ascii_case(b"identity")) {
-        return Kind::Other;
+        return BodyKind::Other;
     }
     let text = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let media = text.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
     if media.eq_ignore_ascii_case("application/json") {
-        Kind::Json
+        BodyKind::Json
     } else if media.eq_ignore_ascii_case("text/event-stream") {
-        Kind::Events
+        BodyKind::Events
     } else {
-        Kind::Other
+        BodyKind::Other
     }
 }
 
 /// Makes a request, and tells what comes until its answer.
 pub(super) async fn run(
-    talk: &Conversation,
+    talk: &HttpConversation,
     call: u64,
     message: Bytes,
     heads: Option<HeaderMap>,
@@ -82,7 +82,7 @@ pub(super) async fn run(
         }
         request
     };
-    let (head, body) = talk.send(Line::Calls, post).await?.into_parts();
+    let (head, body) = talk.send(ConnectionUse::Calls, post).await?.into_parts();
     if !head.status.is_success() {
         return refused(talk, call, &head, body, had_session).await;
     }
@@ -91,24 +91,28 @@ pub(super) async fn run(
     }
     let told = |failure| Failure { status: Some(head.status.as_u16()), ..failure };
     match kind_of(&head.headers) {
-        Kind::Json => json(talk, call, body).await.map_err(told),
-        Kind::Events => {
+        BodyKind::Json => json(talk, call, body).await.map_err(told),
+        BodyKind::Events => {
             let stream = EventStream::new(body, Resume::default(), talk.place.answer_max());
             Box::pin(events(talk, call, stream)).await.map_err(told)
         }
-        Kind::Other => Err(told(failure::malformed())),
+        BodyKind::Other => Err(told(failure::malformed())),
     }
 }
 
 /// The answer in one piece.
-async fn json(talk: &Conversation, call: u64, mut body: UpstreamBody) -> Result<(), Failure> {
+async fn json(talk: &HttpConversation, call: u64, mut body: UpstreamBody) -> Result<(), Failure> {
     let bytes = reading::whole(&mut body, talk.place.answer_max()).await?;
     talk.pool.keep(body);
     if tell_all(talk, call, bytes).await? { Ok(()) } else { Err(failure::malformed()) }
 }
 
 /// The answer at the end of a stream, which may come in several parts.
-async fn events(talk: &Conversation, call: u64, mut stream: EventStream) -> Result<(), Failure> {
+async fn events(
+    talk: &HttpConversation,
+    call: u64,
+    mut stream: EventStream,
+) -> Result<(), Failure> {
     let mut fruitless = 0;
     for _ in 0..RESUMES_MAX {
         let ended = follow(talk, call, &mut stream).await;
@@ -117,7 +121,9 @@ async fn events(talk: &Conversation, call: u64, mut stream: EventStream) -> Resu
                 talk.pool.keep(stream.into_body());
                 return Ok(());
             }
-            Ok(false) if stream.resume.after.is_some() => talk.tell(Event::Paused { call }).await,
+            Ok(false) if stream.resume.after.is_some() => {
+                talk.tell(ConnectionEvent::Paused { call }).await
+            }
             // What was lost with the connection can be asked for again.
             Ok(false) => {}
             Err(failure) if failure == failure::broken() => {}
@@ -140,7 +146,11 @@ async fn events(talk: &Conversation, call: u64, mut stream: EventStream) -> Resu
 }
 
 /// Tells what a stream says until the answer (true) or its end (false).
-async fn follow(talk: &Conversation, call: u64, stream: &mut EventStream) -> Result<bool, Failure> {
+async fn follow(
+    talk: &HttpConversation,
+    call: u64,
+    stream: &mut EventStream,
+) -> Result<bool, Failure> {
     while let Some(bytes) = stream.next().await? {
         if tell_all(talk, call, bytes).await? {
             return Ok(true);
@@ -156,16 +166,16 @@ enum TakenUp {
 }
 
 /// Asks for the rest of a stream, after a while.
-async fn take_up(talk: &Conversation, resume: Resume) -> Result<TakenUp, Failure> {
+async fn take_up(talk: &HttpConversation, resume: Resume) -> Result<TakenUp, Failure> {
     let wait = resume.wait.map_or(RESUME_AFTER, |wait| Duration::from_millis(wait.0));
     sleep(wait.clamp(RESUME_AFTER_MIN, RESUME_AFTER_MAX)).await;
     let had_session = talk.has_session();
     let get = || talk.request(Method::GET, Bytes::new(), resume.after.as_ref());
-    let Ok(response) = talk.send(Line::Calls, get).await else {
+    let Ok(response) = talk.send(ConnectionUse::Calls, get).await else {
         return Ok(TakenUp::NotNow(resume));
     };
     let (head, body) = response.into_parts();
-    if head.status.is_success() && kind_of(&head.headers) == Kind::Events {
+    if head.status.is_success() && kind_of(&head.headers) == BodyKind::Events {
         let stream = EventStream::new(body, resume, talk.place.answer_max());
         return Ok(TakenUp::Stream(Box::new(stream)));
     }
@@ -179,18 +189,18 @@ async fn take_up(talk: &Conversation, resume: Resume) -> Result<TakenUp, Failure
 }
 
 /// Tells the messages in what came as one; true if the answer is among them.
-async fn tell_all(talk: &Conversation, call: u64, bytes: Bytes) -> Result<bool, Failure> {
+async fn tell_all(talk: &HttpConversation, call: u64, bytes: Bytes) -> Result<bool, Failure> {
     let mut is_answered = false;
     for bytes in reading::messages(bytes)? {
         is_answered |= reading::is_answer(&bytes, call)?;
-        talk.tell(Event::Message { bytes, call: Some(call) }).await;
+        talk.tell(ConnectionEvent::Message { bytes, call: Some(call) }).await;
     }
     Ok(is_answered)
 }
 
 /// A refused request. A caller's fault that is told as an answer is one.
 pub(crate) async fn refused(
-    talk: &Conversation,
+    talk: &HttpConversation,
     call: u64,
     head: &response::Parts,
     body: UpstreamBody,
@@ -201,7 +211,7 @@ pub(crate) async fn refused(
         && !failure.is_session_loss
         && !matches!(head.status.as_u16(), 401 | 403 | 429);
     if may_be_answer && matches!(reading::is_answer(&body, call), Ok(true)) {
-        talk.tell(Event::Message { bytes: body, call: Some(call) }).await;
+        talk.tell(ConnectionEvent::Message { bytes: body, call: Some(call) }).await;
         return Ok(());
     }
     Err(failure)
@@ -209,7 +219,7 @@ pub(crate) async fn refused(
 
 /// What an answer that is no success means, and its body or nothing.
 pub(crate) async fn refusal(
-    talk: &Conversation,
+    talk: &HttpConversation,
     head: &response::Parts,
     mut body: UpstreamBody,
     had_session: bool,
@@ -227,9 +237,9 @@ pub(crate) async fn refusal(
 }
 
 /// Reads the rest of an answer that nobody is interested in, so that its connection can be kept.
-pub(crate) async fn discard(talk: &Conversation, response: Response<UpstreamBody>) {
+pub(crate) async fn discard(talk: &HttpConversation, response: Response<UpstreamBody>) {
     // A stream may stay open, and a connection is not worth that.
-    if kind_of(response.headers()) == Kind::Events {
+    if kind_of(response.headers()) == BodyKind::Events {
         return;
     }
     let mut body = response.into_body();

@@ -6,8 +6,8 @@
 //! Rules kept here:
 //! - A lost session ends the conversation, but not at once: each call under way may still hear for
 //!   itself that it was refused unread, so that it can be sent again elsewhere. One that has heard
-//!   nothing by then ends with [`Event::Closed`], and may have been carried out. Requests made
-//!   meanwhile are refused unsent.
+//!   nothing by then ends with [`ConnectionEvent::Closed`], and may have been carried out. Requests
+//!   made meanwhile are refused unsent.
 //! - `Closed` is the last event, and comes once.
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -19,19 +19,21 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::cause::{Cause, Delivery};
-use tidegate_net::upstream::{Pool, PooledConnection, SendError, SplicedBody, UpstreamBody};
+use tidegate_net::upstream::{
+    Pool, PooledConnection, SendError, SplicedBody, UpstreamBody, UpstreamError,
+};
 use tidegate_runtime::{
     clock::Clock,
     task::{self, Owned},
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::{
     failure,
     place::{HttpPlace, LAST_EVENT_ID, SESSION, VERSION},
 };
-use crate::transport::{Event, Failure};
+use crate::transport::{ConnectionEvent, EventSender, Failure};
 
 /// How long calls under way may still hear of their own fate after a session was lost: they went
 /// to the same server, which has just answered.
@@ -47,7 +49,7 @@ enum Stage {
 
 /// Which connections a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ConnectionUse {
     /// The kept ones of calls.
     Calls,
     /// One for a stream that stays open.
@@ -56,12 +58,12 @@ pub(crate) enum Line {
 
 /// What the tasks of one conversation share.
 #[derive(Debug)]
-pub(crate) struct Conversation {
+pub(crate) struct HttpConversation {
     pub(crate) place: Rc<HttpPlace>,
     pub(super) pool: Rc<Pool>,
     pub(super) clock: Clock,
     connect_timeout: Millis,
-    events: mpsc::Sender<Event>,
+    events: EventSender,
     session: RefCell<Option<HeaderValue>>,
     /// Where messages go, if not to the configured url: that address is a session too.
     endpoint: OnceCell<Uri>,
@@ -70,18 +72,20 @@ pub(crate) struct Conversation {
     calls: RefCell<BTreeMap<u64, Owned>>,
     /// Tasks that are no calls; they end with the conversation.
     others: RefCell<Vec<Owned>>,
+    /// The task that sends notices, while there are any.
+    notices: RefCell<Option<Owned>>,
     /// The task that says `Closed`.
     closing: RefCell<Option<Owned>>,
     call_ended: Notify,
 }
 
-impl Conversation {
+impl HttpConversation {
     pub(crate) fn new(
         place: Rc<HttpPlace>,
         pool: Rc<Pool>,
         clock: Clock,
         connect_timeout: Millis,
-        events: mpsc::Sender<Event>,
+        events: EventSender,
     ) -> Self {
         Self {
             place,
@@ -95,15 +99,15 @@ impl Conversation {
             stage: Cell::new(Stage::Open),
             calls: RefCell::default(),
             others: RefCell::default(),
+            notices: RefCell::default(),
             closing: RefCell::default(),
             call_ended: Notify::new(),
         }
     }
 
-    /// Tells the link something; waits while it is behind.
-    pub(crate) async fn tell(&self, event: Event) {
-        // Nobody listens: the transport is about to be dropped.
-        drop(self.events.send(event).await);
+    /// Tells the owner something; waits while it is behind.
+    pub(crate) async fn tell(&self, event: ConnectionEvent) {
+        self.events.tell(event).await;
     }
 
     /// Adds a call under way.
@@ -114,6 +118,11 @@ impl Conversation {
     /// Adds a task that ends with the conversation.
     pub(crate) fn add_task(&self, task: Owned) {
         self.others.borrow_mut().push(task);
+    }
+
+    /// The task that sends notices; the one before it has ended.
+    pub(super) fn set_notices(&self, task: Owned) {
+        *self.notices.borrow_mut() = Some(task);
     }
 
     /// Drops a call under way.
@@ -129,7 +138,7 @@ impl Conversation {
             if failure.is_session_loss {
                 self.lose(failure);
             }
-            self.tell(Event::Unanswered { call, failure }).await;
+            self.tell(ConnectionEvent::Unanswered { call, failure }).await;
         }
         if let Some(task) = self.calls.borrow_mut().remove(&call) {
             task.detach();
@@ -169,7 +178,8 @@ impl Conversation {
             drop(timeout(LOSS_GRACE, quiet).await);
             this.stop();
             let failure = Failure { delivery: Delivery::Maybe, ..failure };
-            this.tell(Event::Closed(failure)).await;
+            let last_words = String::new();
+            this.tell(ConnectionEvent::Closed { failure, last_words }).await;
         });
         *self.closing.borrow_mut() = Some(closing);
     }
@@ -179,6 +189,7 @@ impl Conversation {
         self.stage.set(Stage::Over);
         drop(self.calls.take());
         drop(self.others.take());
+        drop(self.notices.take());
     }
 
     /// Ends every task.
@@ -243,12 +254,12 @@ impl Conversation {
     /// connection goes out on a new one.
     pub(crate) async fn send(
         &self,
-        line: Line,
+        line: ConnectionUse,
         build: impl Fn() -> Request<SplicedBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
         let key = match line {
-            Line::Calls => &self.place.connections,
-            Line::Listening => &self.place.listening,
+            ConnectionUse::Calls => &self.place.connections,
+            ConnectionUse::Listening => &self.place.listening,
         };
         if let Some(lease) = self.pool.kept(key) {
             match lease.send(build()).await {
@@ -266,9 +277,9 @@ impl Conversation {
         }
     }
 
-    async fn connect(&self, line: Line) -> Result<PooledConnection, Failure> {
+    async fn connect(&self, line: ConnectionUse) -> Result<PooledConnection, Failure> {
         let HttpPlace { place, connections, listening, .. } = &*self.place;
-        let key = if line == Line::Calls { connections } else { listening };
+        let key = if line == ConnectionUse::Calls { connections } else { listening };
         let limit = Duration::from_millis(self.connect_timeout.0);
         match timeout(limit, self.pool.fresh(key, place)).await {
             Ok(connected) => connected.map_err(failure::of_connect),
@@ -277,6 +288,6 @@ impl Conversation {
     }
 }
 
-fn of_broken(error: &hyper::Error) -> Failure {
+fn of_broken(error: &UpstreamError) -> Failure {
     if error.is_parse() { failure::malformed() } else { failure::broken() }
 }

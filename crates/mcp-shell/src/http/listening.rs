@@ -17,12 +17,12 @@ use tidegate_runtime::rng;
 use tokio::time::sleep;
 
 use super::{
-    call::{self, Kind},
-    conversation::{Conversation, Line},
+    call::{self, BodyKind},
+    conversation::{ConnectionUse, HttpConversation},
     notices::Before,
     reading::{self, EventStream, Resume},
 };
-use crate::transport::{Event, Failure};
+use crate::transport::{ConnectionEvent, Failure};
 
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 const TOLD_MAX: Duration = Duration::from_secs(300);
 
 /// What came of asking for the stream.
-enum Asked {
+enum ListenReply {
     Stream(Box<EventStream>),
     /// There is none.
     Never,
@@ -39,17 +39,17 @@ enum Asked {
 }
 
 /// Listens until the session is lost; `before` is what the server must have seen first.
-pub(super) async fn run(talk: Rc<Conversation>, before: Before) {
+pub(super) async fn run(talk: Rc<HttpConversation>, before: Before) {
     before.were_taken().await;
     let mut resume = Resume::default();
     let mut was_open = false;
     let mut wait = WAIT_MIN;
     loop {
         match ask(&talk, resume.clone(), was_open).await {
-            Asked::Never => return,
-            Asked::Lost(failure) => return talk.lose(failure),
-            Asked::NotNow => {}
-            Asked::Stream(mut stream) => {
+            ListenReply::Never => return,
+            ListenReply::Lost(failure) => return talk.lose(failure),
+            ListenReply::NotNow => {}
+            ListenReply::Stream(mut stream) => {
                 was_open = true;
                 listen(&talk, &mut stream).await;
                 if stream.events > 0 {
@@ -64,37 +64,39 @@ pub(super) async fn run(talk: Rc<Conversation>, before: Before) {
     }
 }
 
-async fn ask(talk: &Conversation, resume: Resume, was_open: bool) -> Asked {
+async fn ask(talk: &HttpConversation, resume: Resume, was_open: bool) -> ListenReply {
     let had_session = talk.has_session();
     let get = || talk.request(Method::GET, Bytes::new(), resume.after.as_ref());
-    let Ok(response) = talk.send(Line::Listening, get).await else { return Asked::NotNow };
+    let Ok(response) = talk.send(ConnectionUse::Listening, get).await else {
+        return ListenReply::NotNow;
+    };
     let (head, body) = response.into_parts();
-    if head.status.is_success() && call::kind_of(&head.headers) == Kind::Events {
+    if head.status.is_success() && call::kind_of(&head.headers) == BodyKind::Events {
         let stream = EventStream::new(body, resume, talk.place.answer_max());
-        return Asked::Stream(Box::new(stream));
+        return ListenReply::Stream(Box::new(stream));
     }
     if was_open {
         let (failure, _) = call::refusal(talk, &head, body, had_session).await;
         if failure.is_session_loss {
-            return Asked::Lost(failure);
+            return ListenReply::Lost(failure);
         }
     }
     if head.status.is_server_error() || head.status.as_u16() == 429 {
-        return Asked::NotNow;
+        return ListenReply::NotNow;
     }
     tracing::debug!(status = head.status.as_u16(), "an mcp server has no stream of its own");
-    Asked::Never
+    ListenReply::Never
 }
 
 /// Tells what the stream says until it ends.
-async fn listen(talk: &Conversation, stream: &mut EventStream) {
+async fn listen(talk: &HttpConversation, stream: &mut EventStream) {
     // How it ended makes no difference.
     while let Ok(Some(bytes)) = stream.next().await {
         let Ok(messages) = reading::messages(bytes) else { continue };
         for bytes in messages {
             // What is no message cannot be routed, and there is no request to blame.
             if reading::is_message(&bytes) {
-                talk.tell(Event::Message { bytes, call: None }).await;
+                talk.tell(ConnectionEvent::Message { bytes, call: None }).await;
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Messages that get no answer: notifications, and answers to the server's own requests.
 //!
 //! Rules kept here:
-//! - They go out one after the other, in order, each with [`NOTICE_WITHIN`] to be taken.
+//! - They go out one after the other, in order, each with [`NOTICE_WITHIN`] to be taken, by a task
+//!   that lives while there are any: an idle connection has none.
 //! - A request waits until the notices before it were taken, but no longer than [`ORDER_WITHIN`]:
 //!   a server may refuse to serve before it has seen `notifications/initialized`.
-//! - The queue is bounded; a server that takes nothing for so long loses the conversation.
+//! - The queue is bounded; a server that takes nothing for so long loses the connection.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,12 +16,13 @@ use bytes::Bytes;
 use http::Method;
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::cause::{Cause, Delivery};
-use tokio::sync::{mpsc, watch};
+use tidegate_runtime::task;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::{
     call,
-    conversation::{Conversation, Line},
+    conversation::{ConnectionUse, HttpConversation},
     failure,
 };
 
@@ -30,83 +33,92 @@ const NOTICE_WITHIN: Duration = Duration::from_secs(10);
 /// How long the order of messages is worth waiting for.
 const ORDER_WITHIN: Duration = Duration::from_secs(1);
 
-/// The sending end of the queue.
-#[derive(Debug)]
-pub(crate) struct Notices {
-    queue: mpsc::Sender<Bytes>,
-    queued: Cell<u64>,
-    taken: watch::Receiver<u64>,
-}
+/// The notices of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Notices(Rc<Queue>);
 
-/// The other end.
-#[derive(Debug)]
-pub(crate) struct Queue {
-    queue: mpsc::Receiver<Bytes>,
-    taken: watch::Sender<u64>,
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: RefCell<VecDeque<Bytes>>,
+    is_running: Cell<bool>,
+    /// How many were put in, and how many were taken by the server or given up.
+    queued: Cell<u64>,
+    taken: Cell<u64>,
+    one_taken: Notify,
 }
 
 /// Those notices that something has to come after.
 #[derive(Debug)]
 pub(crate) struct Before {
     number: u64,
-    taken: watch::Receiver<u64>,
+    queue: Rc<Queue>,
 }
 
 impl Notices {
-    pub(crate) fn new() -> (Self, Queue) {
-        let (queue, queued) = mpsc::channel(NOTICES_AHEAD);
-        let (taken, seen) = watch::channel(0);
-        (Self { queue, queued: Cell::new(0), taken: seen }, Queue { queue: queued, taken })
-    }
-
     /// Puts a notice into the queue.
-    pub(crate) fn send(&self, talk: &Rc<Conversation>, message: Bytes) {
-        if self.queue.try_send(message).is_ok() {
-            self.queued.set(self.queued.get() + 1);
-            return;
+    pub(crate) fn send(&self, talk: &Rc<HttpConversation>, message: Bytes) {
+        let queue = &self.0;
+        if queue.waiting.borrow().len() >= NOTICES_AHEAD {
+            let limit = Millis(NOTICE_WITHIN.as_millis() as u64);
+            let cause = Cause::TimedOut(limit);
+            return talk.lose(failure::plain(cause, Delivery::Maybe, OutcomeKind::Timeout));
         }
-        let limit = Millis(NOTICE_WITHIN.as_millis() as u64);
-        talk.lose(failure::plain(Cause::TimedOut(limit), Delivery::Maybe, OutcomeKind::Timeout));
+        queue.waiting.borrow_mut().push_back(message);
+        queue.queued.set(queue.queued.get() + 1);
+        if !queue.is_running.replace(true) {
+            let sending = run(Rc::clone(talk), Rc::clone(queue));
+            talk.set_notices(task::spawn_owned("mcp notices", sending));
+        }
     }
 
     /// All that were sent so far.
     pub(crate) fn so_far(&self) -> Before {
-        Before { number: self.queued.get(), taken: self.taken.clone() }
+        Before { number: self.0.queued.get(), queue: Rc::clone(&self.0) }
     }
 
     /// Those so far, and one at least.
     pub(super) fn first(&self) -> Before {
-        Before { number: self.queued.get().max(1), taken: self.taken.clone() }
+        Before { number: self.0.queued.get().max(1), queue: Rc::clone(&self.0) }
     }
 }
 
 impl Before {
     /// Waits until they were taken, for a while.
-    pub(crate) async fn were_taken(mut self) {
-        let number = self.number;
-        let taken = self.taken.wait_for(|&taken| taken >= number);
+    pub(crate) async fn were_taken(self) {
+        if self.queue.taken.get() >= self.number {
+            return;
+        }
+        let taken = async {
+            while self.queue.taken.get() < self.number {
+                self.queue.one_taken.notified().await;
+            }
+        };
         // Late or never: the order was a courtesy.
         drop(timeout(ORDER_WITHIN, taken).await);
     }
 }
 
-/// Sends what comes into the queue.
-pub(crate) async fn run(talk: Rc<Conversation>, mut queue: Queue) {
-    while let Some(message) = queue.queue.recv().await {
+/// Sends what is in the queue, until it is empty.
+async fn run(talk: Rc<HttpConversation>, queue: Rc<Queue>) {
+    loop {
+        let next = queue.waiting.borrow_mut().pop_front();
+        let Some(message) = next else { break };
         if timeout(NOTICE_WITHIN, send(&talk, message)).await.is_err() {
             tracing::debug!("an mcp server did not take a notice in time");
         }
-        queue.taken.send_modify(|taken| *taken += 1);
+        queue.taken.set(queue.taken.get() + 1);
+        queue.one_taken.notify_waiters();
     }
+    queue.is_running.set(false);
 }
 
-async fn send(talk: &Rc<Conversation>, message: Bytes) {
+async fn send(talk: &Rc<HttpConversation>, message: Bytes) {
     if talk.refusal().is_some() {
         return;
     }
     let had_session = talk.has_session();
     let post = || talk.request(Method::POST, message.clone(), None);
-    match talk.send(Line::Calls, post).await {
+    match talk.send(ConnectionUse::Calls, post).await {
         Ok(response) if response.status().is_success() => call::discard(talk, response).await,
         Ok(response) => {
             let (head, body) = response.into_parts();

@@ -37,8 +37,8 @@ pub(crate) async fn whole(body: &mut UpstreamBody, max: usize) -> Result<Bytes, 
     }
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| failure::broken())?.into_data() else { continue };
+    while let Some(data) = body.data().await {
+        let data = data.map_err(|_| failure::broken())?;
         if first.is_empty() {
             first = data;
             continue;
@@ -102,12 +102,8 @@ impl EventStream {
                     None => {}
                 }
             }
-            match self.body.frame().await {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.splitter.feed(data);
-                    }
-                }
+            match self.body.data().await {
+                Some(Ok(data)) => self.splitter.feed(data),
                 Some(Err(_)) => return Err(failure::broken()),
                 None => {
                     // An event without its closing blank line is none (the standard says so), save
@@ -157,7 +153,7 @@ fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// The part of a message that is looked at.
 #[derive(Deserialize)]
-struct Head {
+struct MessageHead {
     #[serde(default)]
     id: Option<serde_json::Value>,
     #[serde(default)]
@@ -167,7 +163,7 @@ struct Head {
 /// The request of ours that a message answers, if it is an answer to one.
 pub(crate) fn answered(message: &[u8]) -> Result<Option<u64>, Failure> {
     let text = std::str::from_utf8(message).map_err(|_| failure::malformed())?;
-    let head: Head = serde_json::from_str(text).map_err(|_| failure::malformed())?;
+    let head: MessageHead = serde_json::from_str(text).map_err(|_| failure::malformed())?;
     Ok(head.id.filter(|_| head.method.is_none()).and_then(|id| id.as_u64()))
 }
 

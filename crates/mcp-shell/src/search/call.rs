@@ -11,13 +11,12 @@
 use serde_json::{Map, Value, value::RawValue};
 use tidegate_mcp::{
     catalogue::Offered,
+    hub::{SearchView, SeenGroup},
     message::Params,
     raw::{Fields, quoted},
     schema,
 };
 use tidegate_search::{CALL, FIND, signature};
-
-use crate::client::Client;
 
 /// What models call the name of the tool.
 const NAMES: &[&str] = &["tool_name", "name", "tool"];
@@ -25,24 +24,25 @@ const NAMES: &[&str] = &["tool_name", "name", "tool"];
 const SCHEMA_MAX: usize = 256 * 1024;
 
 /// The params of the call that a `call_tool` stands for.
-pub(super) fn unwrapped(client: &Client, params: &Params<'_>) -> Result<Box<RawValue>, String> {
+pub(super) fn unwrapped(view: &SearchView, params: &Params<'_>) -> Result<Box<RawValue>, String> {
     let arguments = params.get("arguments").map(|it| serde_json::from_str::<Value>(it.get()));
     let Some(Ok(Value::Object(arguments))) = arguments else {
         return Err(format!("`{CALL}` needs `tool_name`, and `parameters` as an object"));
     };
     let (name, parameters) = wanted(arguments)?;
-    let catalogue = client.catalogue();
-    let offered = catalogue.tool(&name).filter(|it| client.may_use(it.server));
+    let catalogue = &view.catalogue;
+    let is = |place: usize, what: fn(&SeenGroup) -> bool| view.servers.get(place).is_some_and(what);
+    let offered = catalogue.tool(&name).filter(|it| is(it.server, |it| it.is_allowed));
     let is_unreached = || {
         let owner = catalogue.unreached_owner(&name);
-        owner.is_some_and(|place| client.may_use(place))
+        owner.is_some_and(|place| is(place, |it| it.is_allowed))
     };
     let Some(offered) = offered else {
         if is_unreached() {
             // The call says that its server is unavailable.
             return call_of(&name, &Value::Object(parameters), params);
         }
-        let nearest = catalogue.nearest_tool(&name, |place| client.sees(place));
+        let nearest = catalogue.nearest_tool(&name, |place| is(place, |it| it.is_seen));
         let hint = nearest.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
         let shown: String = name.chars().take(80).collect();
         return Err(format!("There is no tool `{shown}`.{hint} `{FIND}` knows which there are."));
@@ -61,10 +61,10 @@ fn call_of(name: &str, arguments: &Value, params: &Params<'_>) -> Result<Box<Raw
 }
 
 /// Whether the tool that a `call_tool` names is in the catalogue.
-pub(super) fn is_known(client: &Client, params: &Params<'_>) -> bool {
+pub(super) fn is_known(view: &SearchView, params: &Params<'_>) -> bool {
     let arguments = params.get("arguments").map(|it| serde_json::from_str::<Value>(it.get()));
     let Some(Ok(Value::Object(arguments))) = arguments else { return true };
-    wanted(arguments).is_ok_and(|(name, _)| client.catalogue().tool(&name).is_some())
+    wanted(arguments).is_ok_and(|(name, _)| view.catalogue.tool(&name).is_some())
 }
 
 /// The name and the arguments, in whatever form they came.

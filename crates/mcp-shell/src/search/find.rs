@@ -7,50 +7,58 @@
 //!
 //! What is asked, what is found and how it is told are the business of `tidegate_search`.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json, value::RawValue};
+use tidegate_config::file::SearchFile;
+use tidegate_gateway::own_request::AskRoute;
 use tidegate_mcp::{
     catalogue::{Catalogue, Offered},
-    health::{self, Standing},
+    hub::{SearchView, SeenGroup},
     raw::Fields,
 };
 use tidegate_search::{
     External, Hit, LIMIT_MAX, QUERY_MAX, Query, Reply, Request, estimated_tokens, signature,
 };
 
-use super::{embed::Outside, failed};
-use crate::{client::Client, group::Group};
+use super::{embed::Outside, failed, index::Indexes};
 
 /// How many servers a poor answer names.
 const LIKELY_SERVERS: usize = 3;
 
+/// What a search needs beside the tools.
+pub(super) struct Asked<'a> {
+    pub(super) search: &'a SearchFile,
+    pub(super) ask_route: &'a AskRoute,
+}
+
 /// Answers a `find_tool`.
-pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> String {
+pub(super) async fn find(
+    indexes: &Indexes,
+    asked: &Asked<'_>,
+    view: &SearchView,
+    arguments: Option<&RawValue>,
+) -> String {
     let read = arguments.and_then(|it| serde_json::from_str::<Value>(it.get()).ok());
     let wish = match Request::read(read.as_ref()) {
         Ok(wish) => wish,
         Err(message) => return failed(&message),
     };
-    let Some(hub) = client.ground.hub() else { return failed("the gateway is closing") };
-    let live = client.ground.live();
-    let limit = wish.limit.unwrap_or(live.file.mcp.search.limit as usize).clamp(1, LIMIT_MAX);
-    let catalogue = client.catalogue();
-    let groups = hub.groups();
+    let limit = wish.limit.unwrap_or(asked.search.limit as usize).clamp(1, LIMIT_MAX);
+    let SearchView { catalogue, servers: groups } = view;
     let servers: Vec<(Arc<str>, Arc<str>)> =
-        groups.iter().map(|it| (Arc::clone(&it.name), it.words(&client.hello))).collect();
-    let (index, version) = hub.indexes.of(&catalogue, &servers).await;
-    let outside = match &live.file.mcp.search.embeddings {
+        groups.iter().map(|it| (Arc::clone(&it.name), Arc::clone(&it.instructions))).collect();
+    let (index, version) = indexes.of(catalogue, &servers).await;
+    let outside = match &asked.search.embeddings {
         Some(file) => {
             let text = wish.text();
             let text = &text[..text.floor_char_boundary(QUERY_MAX)];
-            let (ask, place) = (&client.ground.ask_route, (&index, &version.filling));
-            hub.indexes.embeddings.for_search(ask, &file.route, place, text.trim()).await
+            let (ask, place) = (asked.ask_route, (&index, &version.filling));
+            indexes.embeddings.for_search(ask, &file.route, place, text.trim()).await
         }
         None => Outside::default(),
     };
-    let seen: Vec<bool> = (0..servers.len()).map(|place| client.sees(place)).collect();
+    let seen: Vec<bool> = groups.iter().map(|it| it.is_seen).collect();
     let is_seen = |tool: usize| {
         catalogue.tools().get(tool).is_some_and(|it| seen.get(it.server).copied().unwrap_or(false))
     };
@@ -69,7 +77,7 @@ pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> S
         .filter_map(|hit| Some((hit, catalogue.tools().get(hit.doc)?)))
         .map(|(hit, offered)| {
             let server = groups.get(offered.server);
-            let mut tool = tool(client, server, (hit, offered), wish.is_compact);
+            let mut tool = tool(server, (hit, offered), wish.is_compact);
             if wish.is_explained {
                 tool["explanation"] = index.explanation(&query, hit);
             }
@@ -87,26 +95,12 @@ pub(super) async fn find(client: &Rc<Client>, arguments: Option<&RawValue>) -> S
         is_without_servers: !seen.contains(&true),
         is_degraded: outside.is_degraded,
         likely_servers: likely_servers.iter().map(ToString::to_string).collect(),
-        baseline: baseline(&catalogue, &seen),
+        baseline: baseline(catalogue, &seen),
     };
     reply.result().to_string()
 }
 
-/// Whether a call would be sent at all: the breaker lets it, and a program that ended is not
-/// waiting to be started again.
-fn is_available(client: &Client, group: &Group) -> bool {
-    let (live, now) = (client.ground.live(), client.ground.now());
-    let standing = health::standing(&live.core, &group.name, now);
-    let is_waiting = group.servers.iter().all(|it| it.is_child() && it.may_start_at(now) > now);
-    !is_waiting && !matches!(standing, Standing::Unhealthy(..))
-}
-
-fn tool(
-    client: &Client,
-    server: Option<&Group>,
-    (hit, offered): (&Hit, &Offered),
-    is_compact: bool,
-) -> Value {
+fn tool(server: Option<&SeenGroup>, (hit, offered): (&Hit, &Offered), is_compact: bool) -> Value {
     let fields = Fields::parse(&offered.raw, &[]).unwrap_or_default();
     let schema = fields.get("inputSchema").and_then(|it| serde_json::from_str(it.get()).ok());
     let schema: Value = schema.unwrap_or_else(|| json!({ "type": "object" }));
@@ -130,7 +124,7 @@ fn tool(
         tool.insert("annotations".to_owned(), annotations);
     }
     tool.insert("score".to_owned(), json!((f64::from(hit.score) * 1000.0).round() / 1000.0));
-    let is_available = server.is_some_and(|it| is_available(client, it));
+    let is_available = server.is_some_and(|it| it.is_available);
     tool.insert("available".to_owned(), is_available.into());
     Value::Object(tool)
 }

@@ -27,7 +27,7 @@ const KEPT: usize = 8;
 
 /// All indexes.
 #[derive(Default)]
-pub(crate) struct Indexes {
+pub(super) struct Indexes {
     by_version: RefCell<BTreeMap<u64, Rc<Version>>>,
     /// In the order they were made.
     order: RefCell<Vec<u64>>,
@@ -48,7 +48,7 @@ impl Indexes {
     /// of the servers and what each says about itself.
     pub(super) async fn of(
         &self,
-        catalogue: &Rc<Catalogue>,
+        catalogue: &Catalogue,
         servers: &[(Arc<str>, Arc<str>)],
     ) -> (Arc<Index>, Rc<Version>) {
         let version = self.version(catalogue.version_of(Kind::Tools));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     /// A catalogue as each session gets it: made anew, with the same content.
-    fn catalogue(tools: usize) -> Rc<Catalogue> {
+    fn catalogue(tools: usize) -> Arc<Catalogue> {
         let info = ServerInfo::read(&raw(&json!({"capabilities": {"tools": {}}})));
         let mut gather = Gather::new(info.expect("an object"));
         let tool = |at| json!({"name": format!("tool_{at}"), "inputSchema": {"type": "object"}});
@@ -118,7 +118,7 @@ mod tests {
         }
         let servers = vec![ServerNames::plain("s")];
         let settings = NamingSettings { naming: Naming::Prefix, servers };
-        Rc::new(Catalogue::new(&settings, &[Some(Arc::new(gather.finish().0))]))
+        Arc::new(Catalogue::new(&settings, &[Some(Arc::new(gather.finish().0))]))
     }
 
     #[tokio::test]
@@ -129,7 +129,7 @@ mod tests {
         let (bytes, same) = (first.bytes(), catalogue(20));
         for session in 0..3000 {
             // Every hundredth has a catalogue of its own making.
-            let own = if session % 100 == 0 { catalogue(20) } else { Rc::clone(&same) };
+            let own = if session % 100 == 0 { catalogue(20) } else { Arc::clone(&same) };
             let (index, _) = indexes.of(&own, &servers).await;
             assert!(Arc::ptr_eq(&index, &first), "session {session} got another index");
             // What a session may see is a flag per server, asked for at the end of a search.

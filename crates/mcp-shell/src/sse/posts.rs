@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use crate::{
     http::{
         call,
-        conversation::{Conversation, Line},
+        conversation::{ConnectionUse, HttpConversation},
     },
     transport::Failure,
 };
@@ -36,7 +36,7 @@ impl Posts {
     /// Sends a request. Ends when it was taken, refused, or answered.
     pub(super) async fn send(
         &self,
-        talk: &Rc<Conversation>,
+        talk: &Rc<HttpConversation>,
         call: u64,
         message: Bytes,
     ) -> Result<(), Failure> {
@@ -69,12 +69,12 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-async fn post(talk: &Rc<Conversation>, call: u64, message: Bytes) -> Result<(), Failure> {
+async fn post(talk: &Rc<HttpConversation>, call: u64, message: Bytes) -> Result<(), Failure> {
     if let Some(failure) = talk.refusal() {
         return Err(failure);
     }
     let post = || talk.request(Method::POST, message.clone(), None);
-    let response = talk.send(Line::Calls, post).await?;
+    let response = talk.send(ConnectionUse::Calls, post).await?;
     if response.status().is_success() {
         call::discard(talk, response).await;
         return Ok(());

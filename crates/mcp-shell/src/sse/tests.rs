@@ -15,7 +15,7 @@ use tidegate_runtime::clock::Clock;
 use super::SseTransport;
 use crate::{
     http::tests::bed::{Piece, Server, place},
-    transport::{Event, Events, Failure},
+    transport::{ConnectionEvent, EventSender, Events, Failure},
 };
 
 /// The first event of a stream.
@@ -39,8 +39,13 @@ impl Talk {
         let place = Rc::new(place(file).expect("a usable server"));
         let pool = Rc::new(Pool::default());
         let limit = Millis::seconds(5);
-        let opened = SseTransport::open(place, Rc::clone(&pool), Clock::start(), limit).await;
-        opened.map(|(transport, events)| Self { transport, events, pool })
+        let (teller, mut events) = EventSender::alone();
+        let transport = SseTransport::open(place, Rc::clone(&pool), Clock::start(), limit, teller);
+        match events.recv().await {
+            Some(ConnectionEvent::Opened) => Ok(Self { transport, events, pool }),
+            Some(ConnectionEvent::OpenFailed(failure)) => Err(failure),
+            other => panic!("{other:?} instead of the beginning"),
+        }
     }
 
     fn request(&self, call: u64, method: &str) {
@@ -53,28 +58,30 @@ impl Talk {
         self.transport.notice(message.to_string().into());
     }
 
-    async fn event(&mut self) -> Event {
+    async fn event(&mut self) -> ConnectionEvent {
         self.events.recv().await.expect("the transport lives")
     }
 
     /// The next message, which belongs to no call's own stream.
     async fn message(&mut self) -> Value {
         match self.event().await {
-            Event::Message { bytes, call: None } => serde_json::from_slice(&bytes).expect("JSON"),
+            ConnectionEvent::Message { bytes, call: None } => {
+                serde_json::from_slice(&bytes).expect("JSON")
+            }
             other => panic!("{other:?} instead of a message"),
         }
     }
 
     async fn failure(&mut self, expected: u64) -> Failure {
         match self.event().await {
-            Event::Unanswered { call, failure } if call == expected => failure,
+            ConnectionEvent::Unanswered { call, failure } if call == expected => failure,
             other => panic!("{other:?} instead of a failure of {expected}"),
         }
     }
 
     async fn closed(&mut self) -> Failure {
         match self.event().await {
-            Event::Closed(failure) => failure,
+            ConnectionEvent::Closed { failure, .. } => failure,
             other => panic!("{other:?} instead of the end"),
         }
     }

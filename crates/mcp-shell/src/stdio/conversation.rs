@@ -2,12 +2,12 @@
 //! process of it.
 //!
 //! Four things go on at once and none waits for another: writing, reading, listening to stderr, and
-//! to the warden's words. The task ends them when the link is gone, when the program's output ends,
-//! or when the program does not read what it is sent. Then, in this order:
+//! to the warden's words. The task ends them when the owner is gone, when the program's output
+//! ends, or when the program does not read what it is sent. Then, in this order:
 //! 1. the socket to the warden is closed, which kills what still runs;
 //! 2. the warden is reaped, and the rest of stderr heard;
-//! 3. the place is given back, the end is told in the log, and then to the link, unless it was the
-//!    link that ended it.
+//! 3. the place is given back, the end is told in the log, and then to the owner, unless it was
+//!    the owner that ended it.
 
 use std::cell::Cell;
 use std::future::pending;
@@ -38,7 +38,7 @@ use super::oversize::answered_call;
 use super::throttle::Throttle;
 use super::{Shared, StdioSettings, environment, stderr};
 use crate::child::word::{End, WORD_MAX, Word};
-use crate::transport::{Event, Failure};
+use crate::transport::{ConnectionEvent, EventSender, Failure};
 
 /// How long a warden may take to start a program: an overloaded machine needs seconds.
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -100,7 +100,7 @@ impl Wires {
 /// Why a conversation is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// The link dropped its transport, or closed it.
+    /// The owner dropped its transport, or closed it.
     Ours,
     /// The program did not read.
     Overflow,
@@ -109,24 +109,24 @@ enum Why {
 }
 
 /// One program and all that belongs to it.
-pub(super) struct Conversation {
+pub(super) struct StdioConversation {
     pub(super) shared: Rc<Shared>,
     pub(super) wires: Wires,
     pub(super) messages: mpsc::Receiver<Outgoing>,
-    pub(super) events: mpsc::Sender<Event>,
+    pub(super) events: EventSender,
     /// Resolves when the transport is dropped.
     pub(super) ended: oneshot::Receiver<()>,
     pub(super) place: Place,
 }
 
-impl Conversation {
-    /// Runs from start to end. `begun` hears whether the program runs.
-    pub(super) async fn run(self, begun: oneshot::Sender<io::Result<()>>) {
+impl StdioConversation {
+    /// Runs from start to end.
+    pub(super) async fn run(self) {
         let Self { shared, wires, mut messages, events, mut ended, place } = self;
         let Wires { mut warden, mut words, input, output, stderr } = wires;
         let started = tokio::select! {
-            _ = &mut ended => Err(io::Error::from(io::ErrorKind::Interrupted)),
-            started = start_word(&mut words) => started,
+            _ = &mut ended => Err(None),
+            started = start_word(&mut words) => started.map_err(Some),
         };
         let program = match started {
             Ok(program) => program,
@@ -134,13 +134,16 @@ impl Conversation {
                 drop((words, input, output, stderr));
                 reap(&mut warden, None).await;
                 drop(place);
-                // Whoever opened may have left.
-                let _ = begun.send(Err(error));
+                // Whoever opened it may have left before it could fail.
+                if let Some(error) = error {
+                    let failure = shared.cannot_start(&error);
+                    events.tell(ConnectionEvent::OpenFailed(failure)).await;
+                }
                 return;
             }
         };
-        // A link that has left drops the transport, which is noticed next.
-        let _ = begun.send(Ok(()));
+        // An owner that has left drops the transport, which is noticed next.
+        events.tell(ConnectionEvent::Opened).await;
         let end = Cell::new(None);
         let mut stderr = pin!(stderr::listen(stderr, &shared));
         let mut is_stderr_over = false;
@@ -167,11 +170,11 @@ impl Conversation {
         };
         tokio::join!(reap(&mut warden, Some(program)), rest);
         drop(place);
-        // Whether the link closed in good order: no transport holds the other side any more.
+        // Whether the owner closed in good order: no transport holds the other side any more.
         let why = if messages.is_closed() { Why::Ours } else { why };
         tell_end(&shared, why, end.get());
         if why != Why::Ours {
-            report(why, messages, &events).await;
+            report(why, messages, &events, shared.last_words()).await;
         }
     }
 }
@@ -247,7 +250,7 @@ fn as_line(message: &[u8]) -> BytesMut {
 }
 
 /// Reads messages until the output ends.
-async fn read(mut output: ChildStdout, events: &mpsc::Sender<Event>, shared: &Shared) {
+async fn read(mut output: ChildStdout, events: &EventSender, shared: &Shared) {
     let mut lines = Lines::up_to(shared.answer_max.get());
     let mut dropped = Dropped { shared, throttle: Throttle::new(DROPPED_PER_SECOND), count: 0 };
     loop {
@@ -265,11 +268,11 @@ async fn read(mut output: ChildStdout, events: &mpsc::Sender<Event>, shared: &Sh
     }
 }
 
-/// Hands a line to the link. A link that is gone needs none, but the program may go on talking
+/// Hands a line to the owner. One that is gone needs none, but the program may go on talking
 /// while it ends.
-async fn pass_on(line: Line, events: &mpsc::Sender<Event>, dropped: &mut Dropped<'_>) {
+async fn pass_on(line: Line, events: &EventSender, dropped: &mut Dropped<'_>) {
     let event = match line {
-        Line::Whole(bytes) if is_message(&bytes) => Event::Message { bytes, call: None },
+        Line::Whole(bytes) if is_message(&bytes) => ConnectionEvent::Message { bytes, call: None },
         Line::Whole(bytes) => return dropped.garbage(&bytes),
         Line::TooLong(ends) => {
             let call = answered_call(&ends);
@@ -279,10 +282,10 @@ async fn pass_on(line: Line, events: &mpsc::Sender<Event>, dropped: &mut Dropped
                 delivery: Delivery::Maybe,
                 ..Failure::of(Cause::TooLarge, OutcomeKind::ClientFault)
             };
-            Event::Unanswered { call, failure }
+            ConnectionEvent::Unanswered { call, failure }
         }
     };
-    let _ = events.send(event).await;
+    events.tell(event).await;
 }
 
 /// Whether a line is JSON of the kind that messages are.
@@ -355,8 +358,13 @@ fn tell_end(shared: &Shared, why: Why, end: Option<End>) {
     }
 }
 
-/// Tells the link: first what was never sent, then that it is over.
-async fn report(why: Why, mut messages: mpsc::Receiver<Outgoing>, events: &mpsc::Sender<Event>) {
+/// Tells the owner: first what was never sent, then that it is over.
+async fn report(
+    why: Why,
+    mut messages: mpsc::Receiver<Outgoing>,
+    events: &EventSender,
+    last_words: String,
+) {
     let cause = match why {
         Why::Ended => Cause::ProcessExited,
         Why::Overflow | Why::Ours => Cause::ConnectionBroken,
@@ -365,9 +373,9 @@ async fn report(why: Why, mut messages: mpsc::Receiver<Outgoing>, events: &mpsc:
     messages.close();
     while let Some(outgoing) = messages.recv().await {
         if let Some(call) = outgoing.call {
-            let _ = events.send(Event::Unanswered { call, failure }).await;
+            events.tell(ConnectionEvent::Unanswered { call, failure }).await;
         }
     }
     let failure = Failure { delivery: Delivery::Maybe, ..failure };
-    let _ = events.send(Event::Closed(failure)).await;
+    events.tell(ConnectionEvent::Closed { failure, last_words }).await;
 }

@@ -21,7 +21,7 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::transport::{Event, MESSAGE_MAX};
+use crate::transport::{ConnectionEvent, Events, MESSAGE_MAX};
 
 /// A role, not a claim: with arguments after `--`, this process stands between a test and a
 /// program.
@@ -78,14 +78,28 @@ fn run(test: impl Future<Output = ()>) -> Vec<String> {
 
 async fn open(settings: &StdioSettings) -> (StdioTransport, Events, Children) {
     let children = Children::up_to(1);
-    let (transport, events) = StdioTransport::open(settings, &children).await.expect("it starts");
+    let (transport, events) = start(settings, &children).await.expect("it starts");
     (transport, events, children)
+}
+
+/// Starts a program and waits until it runs.
+async fn start(
+    settings: &StdioSettings,
+    children: &Children,
+) -> Result<(StdioTransport, Events), Failure> {
+    let (teller, mut events) = EventSender::alone();
+    let transport = StdioTransport::open(settings, children, teller)?;
+    match events.recv().await {
+        Some(ConnectionEvent::Opened) => Ok((transport, events)),
+        Some(ConnectionEvent::OpenFailed(failure)) => Err(failure),
+        other => panic!("{other:?} instead of the beginning"),
+    }
 }
 
 /// The next message, as text.
 async fn message(events: &mut Events) -> String {
     match events.recv().await {
-        Some(Event::Message { bytes, call: None }) => {
+        Some(ConnectionEvent::Message { bytes, call: None }) => {
             String::from_utf8(bytes.to_vec()).expect("a message is UTF-8")
         }
         other => panic!("no message but {other:?}"),
@@ -96,7 +110,7 @@ async fn message(events: &mut Events) -> String {
 async fn closed(events: &mut Events) -> Failure {
     loop {
         match events.recv().await {
-            Some(Event::Closed(failure)) => return failure,
+            Some(ConnectionEvent::Closed { failure, .. }) => return failure,
             Some(_) => {}
             None => panic!("no end was told"),
         }
@@ -192,7 +206,7 @@ input()
 ",
         ))
         .await;
-        let Some(Event::Unanswered { call: 7, failure }) = events.recv().await else {
+        let Some(ConnectionEvent::Unanswered { call: 7, failure }) = events.recv().await else {
             panic!("the call is told to be over");
         };
         assert_eq!((failure.cause, failure.delivery), (Cause::TooLarge, Delivery::Maybe));
@@ -215,10 +229,10 @@ input()
         ))
         .await;
         assert_eq!(message(&mut events).await, "{\"id\":1}");
-        while !transport.last_words().ends_with("last words\n") {
+        while !transport.shared.last_words().ends_with("last words\n") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let words = transport.last_words();
+        let words = transport.shared.last_words();
         assert!(words.contains("token is <redacted> xxx") && words.len() < 200_000);
         assert!(!words.contains('\u{1b}'));
         transport.close().await;
@@ -268,7 +282,7 @@ fn twenty_crashes_leave_no_zombie() {
 fn a_program_that_cannot_be_found_is_told_with_what_helps() {
     let log = run(async {
         let children = Children::up_to(1);
-        let opened = StdioTransport::open(&settings(&["no-such-server"]), &children).await;
+        let opened = start(&settings(&["no-such-server"]), &children).await;
         let failure = opened.map(drop).expect_err("there is no such program");
         assert_eq!(failure, Failure::of(Cause::CannotStart, OutcomeKind::Transport));
         assert_eq!(children.running(), 0);
@@ -285,7 +299,7 @@ fn a_warden_that_does_not_answer_as_one_is_no_start() {
         let children = Children::up_to(1);
         for warden in ["true", "/no/such/warden"] {
             let settings = StdioSettings { warden: vec![warden.into()], ..settings(&["cat"]) };
-            let opened = StdioTransport::open(&settings, &children).await;
+            let opened = start(&settings, &children).await;
             assert_eq!(opened.map(drop).expect_err("no warden").cause, Cause::CannotStart);
         }
         assert_eq!(children.running(), 0);
@@ -316,7 +330,7 @@ fn of_forty_programs_thirty_two_run_and_eight_are_refused() {
         let mut running = Vec::new();
         let mut refused = 0;
         for _ in 0..40 {
-            match StdioTransport::open(&cat, &children).await {
+            match start(&cat, &children).await {
                 Ok(conversation) => running.push(conversation),
                 Err(failure) => {
                     let expected = Failure::of(Cause::TooManyChildren, OutcomeKind::Cancelled);
@@ -346,16 +360,16 @@ fn a_program_that_does_not_read_ends_its_conversation_and_what_was_queued_was_no
         let mut undelivered = 0;
         loop {
             match events.recv().await.expect("the end is told") {
-                Event::Unanswered { failure, .. } => {
+                ConnectionEvent::Unanswered { failure, .. } => {
                     let expected = Failure::of(Cause::ConnectionBroken, OutcomeKind::Transport);
                     assert_eq!(failure, expected);
                     undelivered += 1;
                 }
-                Event::Closed(failure) => {
+                ConnectionEvent::Closed { failure, .. } => {
                     assert_eq!(failure.delivery, Delivery::Maybe);
                     break;
                 }
-                Event::Message { .. } | Event::Paused { .. } => panic!("it says nothing"),
+                other => panic!("it says nothing, but {other:?}"),
             }
         }
         assert!((60..64).contains(&undelivered), "{undelivered}");
@@ -409,7 +423,7 @@ fn a_killed_warden_takes_the_program_and_its_children_with_it() {
 
 #[test]
 fn a_shortage_of_ours_does_not_speak_against_the_server() {
-    let refused = |error: Errno| cannot_start(&settings(&["cat"]), &error.into());
+    let refused = |error: Errno| Shared::of(&settings(&["cat"])).cannot_start(&error.into());
     for error in [Errno::MFILE, Errno::AGAIN] {
         assert_eq!(refused(error), Failure::of(Cause::Shortage, OutcomeKind::Cancelled));
     }
@@ -444,7 +458,7 @@ fn giving_up_while_a_program_starts_leaves_nothing() {
     run(async {
         let children = Children::up_to(1);
         let settings = python(STUBBORN);
-        let open = StdioTransport::open(&settings, &children);
+        let open = start(&settings, &children);
         assert!(timeout(Duration::ZERO, open).await.is_err());
         assert_eq!(children.running(), 1);
         until_none(&children).await;

@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Catalogue, Conflict, Offered, Reason, greeting::Greeting, template::Template};
+use super::{Catalogue, Conflict, ConflictReason, Offered, greeting::Greeting, template::Template};
 use crate::{
     listing::{Item, Kind, Listing, fingerprint},
     names::{Naming, NamingSettings},
@@ -68,12 +68,12 @@ impl Catalogue {
         for (at, wish) in wishes.iter().enumerate() {
             let is_again = last.replace(wish.server) == Some(wish.server);
             let reason = match settings.naming {
-                _ if is_again => Reason::Twice,
-                _ if is_dropped => Reason::Unresolved,
+                _ if is_again => ConflictReason::Twice,
+                _ if is_dropped => ConflictReason::Unresolved,
                 _ if at == 0 => continue,
-                _ if is_uri => Reason::SameUri,
-                Naming::Prefix => Reason::SameDigits,
-                Naming::Priority | Naming::Manual => Reason::Shadowed,
+                _ if is_uri => ConflictReason::SameUri,
+                Naming::Prefix => ConflictReason::SameDigits,
+                Naming::Priority | Naming::Manual => ConflictReason::Shadowed,
             };
             self.conflicts.push(Conflict {
                 kind,

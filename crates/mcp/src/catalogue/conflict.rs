@@ -18,12 +18,12 @@ pub struct Conflict {
     /// Who offers the name instead; nobody if it is left out for all.
     pub winner: Option<Arc<str>>,
     /// Why.
-    pub reason: Reason,
+    pub reason: ConflictReason,
 }
 
 /// Why something is not offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ConflictReason {
     /// Its server has another of this name, which comes first.
     Twice,
     /// With `naming: priority`: a server that comes first has it.
@@ -42,21 +42,23 @@ impl fmt::Display for Conflict {
         let (name, own) = (shown(&self.name), shown(&self.own));
         let winner = self.winner.as_deref().unwrap_or_default();
         match self.reason {
-            Reason::Twice => write!(f, "{kind}: `{server}` has `{name}` twice; the first counts"),
-            Reason::Shadowed => write!(
+            ConflictReason::Twice => {
+                write!(f, "{kind}: `{server}` has `{name}` twice; the first counts")
+            }
+            ConflictReason::Shadowed => write!(
                 f,
                 "{kind}: `{name}` is that of `{winner}`; `{own}` of `{server}` is shadowed until \
                  one of them is renamed"
             ),
-            Reason::Unresolved => write!(
+            ConflictReason::Unresolved => write!(
                 f,
                 "{kind}: `{own}` of `{server}` is left out, because another server offers \
                  `{name}` too; rename one of them"
             ),
-            Reason::SameUri => {
+            ConflictReason::SameUri => {
                 write!(f, "{kind}: `{name}` is that of `{winner}`; `{server}` has it too")
             }
-            Reason::SameDigits => write!(
+            ConflictReason::SameDigits => write!(
                 f,
                 "{kind}: `{own}` of `{server}` is left out, because `{winner}` has the name \
                  `{name}`; rename one of them"

@@ -39,7 +39,7 @@ fn names(offers: &[Offered]) -> Vec<(&str, usize)> {
     offers.iter().map(|offered| (offered.name.as_ref(), offered.server)).collect()
 }
 
-fn reasons(catalogue: &Catalogue) -> Vec<(&str, &str, Reason)> {
+fn reasons(catalogue: &Catalogue) -> Vec<(&str, &str, ConflictReason)> {
     let conflicts = catalogue.conflicts().iter();
     conflicts.map(|conflict| (&*conflict.server, &*conflict.own, conflict.reason)).collect()
 }
@@ -73,7 +73,7 @@ fn priority_gives_a_name_to_the_first_server() {
     let both = [listing(r#"{"tools":[{"name":"search"}]}"#), listing(SEARCH)];
     let catalogue = Catalogue::new(&settings(Naming::Priority, &["a", "b"]), &both);
     assert_eq!(names(catalogue.tools()), [("open", 1), ("search", 0)]);
-    assert_eq!(reasons(&catalogue), [("b", "search", Reason::Shadowed)]);
+    assert_eq!(reasons(&catalogue), [("b", "search", ConflictReason::Shadowed)]);
     assert_eq!(
         catalogue.conflicts()[0].to_string(),
         "tools: `search` is that of `a`; `search` of `b` is shadowed until one of them is renamed"
@@ -88,7 +88,10 @@ fn manual_drops_what_two_have_unless_a_rename_settles_it() {
     let catalogue = Catalogue::new(&manual, &both);
     assert_eq!(names(catalogue.tools()), [("find", 1), ("search", 0)]);
     let dropped = [("a", "open"), ("b", "open"), ("a", "p"), ("b", "p")];
-    assert_eq!(reasons(&catalogue), dropped.map(|(server, own)| (server, own, Reason::Unresolved)));
+    assert_eq!(
+        reasons(&catalogue),
+        dropped.map(|(server, own)| (server, own, ConflictReason::Unresolved))
+    );
     assert!(catalogue.conflicts().iter().all(|conflict| conflict.winner.is_none()));
 }
 
@@ -97,7 +100,7 @@ fn of_two_with_one_name_in_one_server_the_first_counts() {
     let twice = listing(r#"{"tools":[{"name":"a","x":1},{"name":"a","x":2}]}"#);
     let catalogue = Catalogue::new(&settings(Naming::Prefix, &["s"]), &[twice]);
     assert_eq!(catalogue.tool("a").expect("offered").raw.as_ref(), sound(r#"{"name":"a","x":1}"#));
-    assert_eq!(reasons(&catalogue), [("s", "a", Reason::Twice)]);
+    assert_eq!(reasons(&catalogue), [("s", "a", ConflictReason::Twice)]);
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn a_uri_belongs_to_the_first_server_that_has_it() {
     );
     let catalogue = Catalogue::new(&settings(Naming::Manual, &["a", "b"]), &[first, second]);
     assert_eq!(names(catalogue.resources()), [("f:///a", 0), ("g:///b", 1)]);
-    assert_eq!(reasons(&catalogue), [("b", "f:///a", Reason::SameUri)]);
+    assert_eq!(reasons(&catalogue), [("b", "f:///a", ConflictReason::SameUri)]);
     assert_eq!(catalogue.server_of("f:///a"), Some(0));
     assert_eq!(catalogue.server_of("f:///else"), Some(1));
     assert_eq!(catalogue.server_of("h:///"), None);

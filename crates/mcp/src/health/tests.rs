@@ -22,6 +22,7 @@ pub(crate) fn core_of(servers: &[&str]) -> Core {
         first_content_within: Millis::seconds(65),
         answer_within: Millis::seconds(65),
         abilities: Abilities::default(),
+        fleet_names: Vec::new(),
     });
     let alone = servers.iter().enumerate().map(|(index, server)| route(server, &[index]));
     let members: Vec<usize> = (0..servers.len()).collect();

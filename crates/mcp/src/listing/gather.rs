@@ -312,8 +312,8 @@ struct Elements<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct ElementsReader;
+        impl<'de> Visitor<'de> for ElementsReader {
             type Value = Elements<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -331,6 +331,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
                 Ok(Elements { kept, is_cut })
             }
         }
-        deserializer.deserialize_seq(Reader)
+        deserializer.deserialize_seq(ElementsReader)
     }
 }

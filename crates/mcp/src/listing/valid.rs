@@ -70,13 +70,13 @@ enum Shape {
     /// `required`, `optional` or `forbidden`.
     TaskSupport,
     /// An object with these fields.
-    Of(&'static [Rule]),
+    Of(&'static [FieldRule]),
     /// An array of such objects.
-    Each(&'static [Rule]),
+    Each(&'static [FieldRule]),
 }
 
 /// A field, what it has to be, and whether it has to be there.
-type Rule = (&'static str, Shape, Need);
+type FieldRule = (&'static str, Shape, Need);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
@@ -86,7 +86,7 @@ enum Need {
 
 use Need::{Optional, Required};
 
-const ICONS: Rule = (
+const ICONS: FieldRule = (
     "icons",
     Shape::Each(&[
         ("src", Shape::Text, Required),
@@ -95,11 +95,11 @@ const ICONS: Rule = (
     ]),
     Optional,
 );
-const META: Rule = ("_meta", Shape::Object, Optional);
-const TITLE: Rule = ("title", Shape::Text, Optional);
-const DESCRIPTION: Rule = ("description", Shape::Text, Optional);
-const MIME_TYPE: Rule = ("mimeType", Shape::Text, Optional);
-const AUDIENCE: Rule = (
+const META: FieldRule = ("_meta", Shape::Object, Optional);
+const TITLE: FieldRule = ("title", Shape::Text, Optional);
+const DESCRIPTION: FieldRule = ("description", Shape::Text, Optional);
+const MIME_TYPE: FieldRule = ("mimeType", Shape::Text, Optional);
+const AUDIENCE: FieldRule = (
     "annotations",
     Shape::Of(&[
         ("audience", Shape::Roles, Optional),
@@ -109,7 +109,7 @@ const AUDIENCE: Rule = (
     Optional,
 );
 
-const TOOL: &[Rule] = &[
+const TOOL: &[FieldRule] = &[
     ("name", Shape::Text, Required),
     TITLE,
     DESCRIPTION,
@@ -130,7 +130,7 @@ const TOOL: &[Rule] = &[
     ICONS,
     META,
 ];
-const RESOURCE: &[Rule] = &[
+const RESOURCE: &[FieldRule] = &[
     ("uri", Shape::Uri, Required),
     ("name", Shape::Text, Required),
     TITLE,
@@ -141,7 +141,7 @@ const RESOURCE: &[Rule] = &[
     ICONS,
     META,
 ];
-const TEMPLATE: &[Rule] = &[
+const TEMPLATE: &[FieldRule] = &[
     ("uriTemplate", Shape::Text, Required),
     ("name", Shape::Text, Required),
     TITLE,
@@ -151,7 +151,7 @@ const TEMPLATE: &[Rule] = &[
     ICONS,
     META,
 ];
-const PROMPT: &[Rule] = &[
+const PROMPT: &[FieldRule] = &[
     ("name", Shape::Text, Required),
     TITLE,
     DESCRIPTION,
@@ -187,7 +187,11 @@ pub fn checked<'a>(kind: Kind, value: &'a RawValue, era: Era) -> Result<Cow<'a, 
 }
 
 /// An object without `null` where a field may be absent. A defect without a field is its own.
-fn object<'a>(rules: &[Rule], value: &'a RawValue, era: Era) -> Result<Cow<'a, RawValue>, Defect> {
+fn object<'a>(
+    rules: &[FieldRule],
+    value: &'a RawValue,
+    era: Era,
+) -> Result<Cow<'a, RawValue>, Defect> {
     let mut fields = Fields::of(value, &[]).map_err(|_| Defect::new("", "an object"))?;
     let mut edits = Vec::new();
     for (name, shape, need) in rules {
@@ -270,7 +274,7 @@ impl Defect {
 }
 
 fn each<'a>(
-    rules: &[Rule],
+    rules: &[FieldRule],
     name: &str,
     value: &'a RawValue,
     era: Era,

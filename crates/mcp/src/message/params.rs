@@ -5,10 +5,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::{
-    raw::{Fields, Flaw, number_value},
-    stateless,
-};
+use super::reserved;
+use crate::raw::{Fields, Flaw, number_value};
 
 /// Fields that decide where a call goes or what it may do: no other key may resemble them.
 const KNOWN: &[&str] =
@@ -139,11 +137,11 @@ impl<'a> Params<'a> {
         log_level: Option<&str>,
     ) -> Result<(), Flaw> {
         self.0.edit("_meta", KNOWN_META, |meta| {
-            meta.set_text(stateless::PROTOCOL_VERSION, stateless::VERSION);
-            meta.set(stateless::CLIENT_INFO, info.to_owned());
-            meta.set(stateless::CLIENT_CAPABILITIES, capabilities.to_owned());
+            meta.set_text(reserved::PROTOCOL_VERSION, reserved::STATELESS_VERSION);
+            meta.set(reserved::CLIENT_INFO, info.to_owned());
+            meta.set(reserved::CLIENT_CAPABILITIES, capabilities.to_owned());
             if let Some(level) = log_level {
-                meta.set_text(stateless::LOG_LEVEL, level);
+                meta.set_text(reserved::LOG_LEVEL, level);
             }
         })
     }

@@ -5,12 +5,12 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tidegate_mcp::{
     catalogue::Catalogue,
-    era,
+    greeting,
     listing::{Gather, Item, Kind, ServerInfo, has_hidden_text},
     message::{ErrorObject, Message, Params, is_batch, parse_batch},
     names::Naming,
     raw::Fields,
-    stateless::{Envelope, belongs, discover, dress, input::Needed, listen::Filter, mirror},
+    stateless::{Envelope, belongs, dress, input::Needed, listen::Filter, mirror},
 };
 use tidegate_text::glob::Glob;
 
@@ -63,8 +63,8 @@ fn read_stateless(value: &RawValue) {
     _ = belongs("tools/list", Some(value), None);
     _ = Envelope::read("tools/call", Some(value), &heads);
     _ = Filter::read(Some(value));
-    _ = (era::of_discover(Ok(value)), era::of_discover(Err(value)), discover::read(value));
-    _ = era::of_initialize(Ok(value));
+    _ = (greeting::of_discover(Ok(value)), greeting::of_discover(Err(value)));
+    _ = greeting::of_initialize(Ok(value));
     _ = mirror::check_tool(value.get());
     _ = (mirror::headers(value.get(), Some(value)), mirror::check_call(value.get(), None, &heads));
     if let Ok(needed) = Needed::read(value) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tidegate_mcp::{
-    catalogue::{Catalogue, Reason},
+    catalogue::{Catalogue, ConflictReason},
     names::{NAME_MAX, Naming, NamingSettings},
 };
 
@@ -94,7 +94,7 @@ proptest! {
         for conflict in catalogue.conflicts() {
             let is_left_out = catalogue.tool(&conflict.name).is_none();
             prop_assert_eq!(is_left_out, conflict.winner.is_none());
-            prop_assert!(conflict.reason != Reason::SameDigits);
+            prop_assert!(conflict.reason != ConflictReason::SameDigits);
         }
         for tool in catalogue.tools() {
             let first = tools.iter().position(|tools| tools.contains(&tool.own.to_string()));

@@ -45,6 +45,7 @@ fn core_of(members: usize) -> Core {
         first_content_within: LIMIT,
         answer_within: LIMIT,
         abilities: Abilities::default(),
+        fleet_names: Vec::new(),
     });
     let indexes: Vec<usize> = (0..members).collect();
     let settings = Settings {

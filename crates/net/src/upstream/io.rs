@@ -1,9 +1,11 @@
 //! One upstream connection as a stream of bytes, whatever carries it.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -15,6 +17,22 @@ pub enum Io {
     Tls(Box<TlsStream<TcpStream>>),
     /// To a fake provider inside the process.
     Inside(DuplexStream),
+}
+
+impl Io {
+    /// Whether the other side has closed it, as the system knows it now. What tokio knows is from
+    /// the last time that this thread looked at all of its sockets.
+    pub(super) fn is_closed(&self) -> bool {
+        let stream = match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+            Self::Inside(_) => return false,
+        };
+        match SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]) {
+            Ok(bytes) => bytes == 0,
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        }
+    }
 }
 
 macro_rules! each {

@@ -7,6 +7,8 @@
 //!   then, closes what is too old or was closed by the other side.
 //! - A connection is kept when its answer has been read to the end ([`Pool::keep`]). After a
 //!   stream's own terminator the end of the body is waited for, but not for long.
+//! - A connection that rested is asked whether the other side has closed it, because what this
+//!   thread last heard of it may be older than its end.
 //! - A request that certainly was not sent is told apart: it may go out on another connection
 //!   within the same attempt.
 
@@ -23,7 +25,7 @@ use tidegate_runtime::{clock::timer_now, task};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    ConnectError, Connected, Origin, SplicedBody, UpstreamBody, connect,
+    ConnectError, Connected, Origin, SplicedBody, UpstreamBody, UpstreamError, connect,
     h1::H1,
     h2::{H2, H2s},
 };
@@ -33,6 +35,10 @@ const IDLE_MAX: usize = 256;
 /// Providers and their load balancers close idle connections after about a minute or more; asking
 /// on one that is about to close costs a connect.
 const IDLE_FOR: Duration = Duration::from_secs(55);
+
+/// A connection that was used a moment ago is not asked about: a system call for each request would
+/// be the price, and an upstream that closes a connection lets it rest first.
+const TRUSTED_FOR: Duration = Duration::from_millis(5);
 
 /// The end of a body follows its last event at once, or the connection is not worth keeping.
 const END_WITHIN: Duration = Duration::from_millis(500);
@@ -45,7 +51,8 @@ struct Idle {
 
 impl Idle {
     fn is_usable(&mut self, now: Instant) -> bool {
-        now.duration_since(self.since) < IDLE_FOR && self.h1.is_usable()
+        let idle = now.duration_since(self.since);
+        idle < IDLE_FOR && self.h1.is_usable() && (idle < TRUSTED_FOR || !self.h1.is_closed())
     }
 }
 
@@ -78,7 +85,7 @@ pub enum SendError {
     /// Nothing was sent: the request can go out on another connection.
     NotSent,
     /// The connection broke before a head arrived.
-    Broken(hyper::Error),
+    Broken(UpstreamError),
 }
 
 impl Pool {
@@ -118,7 +125,7 @@ impl Pool {
             let mut h2 = self.h2.borrow_mut();
             Sender::H2(h2.entry(Arc::clone(provider)).or_default().share(sender))
         } else {
-            Sender::H1(Box::new(H1::open(io).await.map_err(|_| ConnectError::Failed)?))
+            Sender::H1(Box::new(H1::new(io)))
         };
         Ok(PooledConnection { sender, is_reused: false, provider: Arc::clone(provider) })
     }
@@ -131,10 +138,10 @@ impl Pool {
         }
         let pool = Rc::clone(self);
         task::spawn("end of an answer", async move {
-            let end = timeout(END_WITHIN, answer.frame()).await;
+            let end = timeout(END_WITHIN, answer.data()).await;
             // A trailing comment or blank line is no reason to give up; a second one is.
             let end = match end {
-                Ok(Some(Ok(_))) => timeout(END_WITHIN, answer.frame()).await,
+                Ok(Some(Ok(_))) => timeout(END_WITHIN, answer.data()).await,
                 end => end,
             };
             if matches!(end, Ok(None)) {
@@ -144,7 +151,8 @@ impl Pool {
     }
 
     fn put_back(&self, connection: PooledConnection) {
-        let Sender::H1(h1) = connection.sender else { return };
+        let Sender::H1(mut h1) = connection.sender else { return };
+        h1.rest();
         let mut idle = self.idle.borrow_mut();
         let kept = idle.entry(connection.provider).or_default();
         if kept.len() >= IDLE_MAX {
@@ -162,6 +170,11 @@ impl Pool {
             !kept.is_empty()
         });
         self.h2.borrow_mut().retain(|_, shared| shared.sweep());
+    }
+
+    /// Whether there is nothing to sweep.
+    pub fn is_empty(&self) -> bool {
+        self.idle.borrow().is_empty() && self.h2.borrow().is_empty()
     }
 
     /// Closes what is idle, at shutdown.
@@ -189,11 +202,16 @@ impl PooledConnection {
         mut self,
         request: Request<SplicedBody>,
     ) -> Result<Response<UpstreamBody>, SendError> {
-        let response = match &mut self.sender {
-            Sender::H1(h1) => h1.send(request).await?,
-            Sender::H2(h2) => h2.send(request).await?,
-        };
-        Ok(response.map(|body| UpstreamBody::new(body, self)))
+        match &mut self.sender {
+            Sender::H1(h1) => {
+                let response = h1.send(request).await?;
+                Ok(response.map(|()| UpstreamBody::over_h1(self)))
+            }
+            Sender::H2(h2) => {
+                let response = h2.send(request).await?;
+                Ok(response.map(|body| UpstreamBody::over_h2(body, self)))
+            }
+        }
     }
 }
 
@@ -201,7 +219,32 @@ impl From<TrySendError<Request<SplicedBody>>> for SendError {
     fn from(mut error: TrySendError<Request<SplicedBody>>) -> Self {
         match error.take_message() {
             Some(_) => Self::NotSent,
-            None => Self::Broken(error.into_error()),
+            None => Self::Broken(UpstreamError::H2(error.into_error())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::upstream::Io;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_was_closed_is_not_used_though_nobody_has_heard_of_it_yet() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (ours, (theirs, _)) = (ours.expect("it connects"), theirs.expect("it is accepted"));
+        let (pool, provider): (Rc<Pool>, Arc<str>) = (Rc::default(), "one".into());
+        let mut h1 = Box::new(H1::new(Io::Tcp(ours)));
+        h1.rest();
+        let since = timer_now();
+        pool.idle.borrow_mut().insert(Arc::clone(&provider), vec![Idle { h1, since }]);
+        tokio::time::advance(TRUSTED_FOR).await;
+        // Nothing is awaited from here on, so this thread looks at no socket.
+        drop(theirs);
+        assert!(pool.kept(&provider).is_none());
     }
 }

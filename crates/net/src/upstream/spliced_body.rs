@@ -25,6 +25,21 @@ impl SplicedBody {
     pub fn len(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.remaining() as u64).sum()
     }
+
+    /// What is left of each piece.
+    pub(super) fn pieces(&self) -> [&[u8]; 3] {
+        let [first, second, third] = &self.pieces;
+        [first, second, third]
+    }
+
+    /// So many bytes have been sent.
+    pub(super) fn advance(&mut self, mut count: usize) {
+        for piece in &mut self.pieces {
+            let of_this = count.min(piece.len());
+            piece.advance(of_this);
+            count -= of_this;
+        }
+    }
 }
 
 impl Body for SplicedBody {

@@ -20,7 +20,11 @@ use tidegate_config::{
     secret::Environment,
     source::{Source, read_file},
 };
-use tidegate_core::time::Millis;
+use tidegate_core::{
+    snapshot::Reason,
+    time::{Millis, Now},
+    transition::Notes,
+};
 use tidegate_gateway::{
     gateway::Gateway,
     live::Live,
@@ -28,6 +32,7 @@ use tidegate_gateway::{
     provider::{Target, any_model},
     worker::Worker,
 };
+use tidegate_journal::event::{ActionRecord, EventBody, cut_reason};
 
 use super::{Admin, Answer, error, paths::Deed, view::question};
 use crate::{
@@ -37,6 +42,9 @@ use crate::{
 
 /// Long enough to look at something, short enough to be forgotten about safely.
 const TTL: Millis = Millis::minutes(10);
+
+/// Longer than any maintenance; what is to last belongs into the config.
+const TTL_MAX: Millis = Millis::minutes(24 * 60);
 
 /// What the id of an MCP server begins with.
 const SERVER: &str = "mcp:";
@@ -55,7 +63,7 @@ pub(super) fn read_again(gateway: &Gateway, environment: &dyn Environment) -> An
     let source = match read_file(&path) {
         Ok(source) => source,
         Err(problem) => {
-            reload::unreadable(&problem, ReloadCause::Api);
+            reload::unreadable(gateway, &problem, ReloadCause::Api);
             return refused(vec![problem.to_string()]);
         }
     };
@@ -89,14 +97,19 @@ struct Order {
 }
 
 /// `POST /api/backends/{id}/…`.
-pub(super) async fn backend(admin: &Admin, deed: Deed, id: Option<&str>, body: &[u8]) -> Answer {
+pub(super) async fn backend(
+    admin: &Admin,
+    (deed, by): (Deed, &'static str),
+    id: Option<&str>,
+    body: &[u8],
+) -> Answer {
     let id = id.unwrap_or_default();
     let order: Order = match question(body) {
         Ok(order) => order,
         Err(answer) => return answer,
     };
     let ttl = match order.ttl.as_deref().map(duration::Duration::parse).transpose() {
-        Ok(ttl) => ttl.map_or(TTL, |ttl| ttl.millis()),
+        Ok(ttl) => ttl.map_or(TTL, |ttl| ttl.millis()).min(TTL_MAX),
         Err(problem) => return error(StatusCode::BAD_REQUEST, &format!("`ttl`: {problem}")),
     };
     let worker = &admin.worker;
@@ -113,6 +126,7 @@ pub(super) async fn backend(admin: &Admin, deed: Deed, id: Option<&str>, body: &
         Deed::Reset => worker.with_notes(|notes| {
             live.core.switch_off(now, id, None, notes) && live.core.reset(now, id, notes)
         }),
+        Deed::Resume => worker.with_notes(|notes| resume(&live, now, id, notes)),
         Deed::Hold => {
             answer["until_unix_ms"] = gateway.clock.unix_ms_of(until).into();
             worker.with_notes(|notes| live.core.hold(now, id, until, notes))
@@ -139,9 +153,30 @@ pub(super) async fn backend(admin: &Admin, deed: Deed, id: Option<&str>, body: &
         let message = format!("there is no backend `{id}`: `GET /api/snapshot` lists them");
         return error(StatusCode::NOT_FOUND, &message);
     }
+    gateway.changed.notify_one();
     let reason = Some(order.reason.as_str()).filter(|reason| !reason.is_empty());
     tracing::info!(backend = id, deed = deed.word(), reason, "an operator acted");
+    let record = ActionRecord {
+        at: now,
+        deed: deed.word(),
+        backend: id.into(),
+        reason: cut_reason(&order.reason),
+        until: matches!(deed, Deed::Drain | Deed::Hold).then_some(until),
+        result: ["passed", "failed"].into_iter().find(|it| answer["result"] == *it),
+        by,
+    };
+    gateway.journal.event(now, EventBody::Action(Arc::new(record)));
     (StatusCode::OK, answer)
+}
+
+/// Ends what an operator began: a drain, and a hold. What stands against the backend by itself
+/// stays.
+fn resume(live: &Live, now: Now, id: &str, notes: &mut Notes) -> bool {
+    let snapshot = live.core.snapshot(now);
+    let held = snapshot.backends.iter().find(|it| it.id == id);
+    let is_held = held.is_some_and(|it| it.reason == Some(Reason::Held));
+    let is_known = live.core.switch_off(now, id, None, notes);
+    if is_held { live.core.reset(now, id, notes) } else { is_known }
 }
 
 /// The target of this name, or any of the provider of this name.

@@ -13,7 +13,15 @@ pub(super) enum Endpoint {
     Page,
     Metrics,
     Snapshot,
+    Events,
+    Decisions,
+    Decision,
+    Timeline,
+    Incident,
     Explain,
+    Login,
+    Logout,
+    Session,
     Reload,
     Backend(Deed),
 }
@@ -25,6 +33,7 @@ pub(super) enum Deed {
     Hold,
     Probe,
     Reset,
+    Resume,
 }
 
 impl Deed {
@@ -35,6 +44,7 @@ impl Deed {
             Self::Hold => "hold",
             Self::Probe => "probe",
             Self::Reset => "reset",
+            Self::Resume => "resume",
         }
     }
 }
@@ -42,7 +52,7 @@ impl Deed {
 /// One path.
 pub(super) struct Row {
     pub(super) method: Method,
-    /// `{id}` stands for a backend's name, percent-encoded.
+    /// `{id}` stands for the name of a backend or a request, percent-encoded.
     pub(super) pattern: &'static str,
     pub(super) access: AdminAccess,
     endpoint: Endpoint,
@@ -58,10 +68,18 @@ const fn row(
 }
 
 /// All of them.
-pub(super) static TABLE: [Row; 9] = [
+pub(super) static TABLE: [Row; 18] = [
     row(Method::GET, "/", AdminAccess::Reads, Endpoint::Page),
     row(Method::GET, "/metrics", AdminAccess::Reads, Endpoint::Metrics),
     row(Method::GET, "/api/snapshot", AdminAccess::Reads, Endpoint::Snapshot),
+    row(Method::GET, "/api/events", AdminAccess::Reads, Endpoint::Events),
+    row(Method::GET, "/api/decisions", AdminAccess::Reads, Endpoint::Decisions),
+    row(Method::GET, "/api/decisions/{id}", AdminAccess::Reads, Endpoint::Decision),
+    row(Method::GET, "/api/timeline", AdminAccess::Reads, Endpoint::Timeline),
+    row(Method::GET, "/api/incident", AdminAccess::Reads, Endpoint::Incident),
+    row(Method::GET, "/api/session", AdminAccess::Reads, Endpoint::Session),
+    row(Method::POST, "/api/login", AdminAccess::SignsIn, Endpoint::Login),
+    row(Method::POST, "/api/logout", AdminAccess::SignsIn, Endpoint::Logout),
     // It changes nothing; the question is only too long for an address.
     row(Method::POST, "/api/explain", AdminAccess::Reads, Endpoint::Explain),
     row(Method::POST, "/api/reload", AdminAccess::Changes, Endpoint::Reload),
@@ -89,6 +107,12 @@ pub(super) static TABLE: [Row; 9] = [
         AdminAccess::Changes,
         Endpoint::Backend(Deed::Reset),
     ),
+    row(
+        Method::POST,
+        "/api/backends/{id}/resume",
+        AdminAccess::Changes,
+        Endpoint::Backend(Deed::Resume),
+    ),
 ];
 
 /// A path that was found.
@@ -97,7 +121,7 @@ pub(super) struct MatchedPath {
     pub(super) endpoint: Endpoint,
     pub(super) access: AdminAccess,
     pattern: &'static str,
-    /// The backend's name, decoded.
+    /// The name in it, decoded.
     pub(super) id: Option<String>,
 }
 

@@ -16,6 +16,8 @@ const CANDIDATES: usize = 100;
 pub struct Set {
     pub name: String,
     examples: Vec<(Example, bool)>,
+    /// By example: which server is right, as a hash.
+    servers: Vec<u64>,
 }
 
 /// Which requests of a set.
@@ -43,10 +45,14 @@ impl Set {
     fn read(folder: &Path, queries: &str, name: &str) -> Result<Self, Box<dyn Error>> {
         let index = Index::build(eval::tools(&fs::read_to_string(folder.join("tools.jsonl"))?)?);
         let cases = eval::cases(&fs::read_to_string(folder.join(queries))?)?;
-        let answerable = cases.iter().filter(|case| !case.gold.is_empty());
-        let examples =
-            answerable.filter_map(|case| Some((example(&index, case)?, is_even(&case.query))));
-        Ok(Self { name: name.to_owned(), examples: examples.collect() })
+        let (mut examples, mut servers) = (Vec::new(), Vec::new());
+        for case in cases.iter().filter(|case| !case.gold.is_empty()) {
+            let Some(example) = example(&index, case) else { continue };
+            let server = case.gold[0].split('/').next().unwrap_or_default();
+            examples.push((example, hash(&case.query).is_multiple_of(2)));
+            servers.push(hash(server));
+        }
+        Ok(Self { name: name.to_owned(), examples, servers })
     }
 
     /// The examples of one half.
@@ -56,11 +62,12 @@ impl Set {
         Examples(chosen.map(|(example, _)| example.clone()).collect())
     }
 
-    /// All but one part of several, and that part.
-    pub fn fold(&self, fold: usize, folds: usize) -> (Examples, Examples) {
+    /// All but one part of several, and that part; the requests for one server are in one part.
+    pub fn fold(&self, fold: u64, folds: u64) -> (Examples, Examples) {
         let (mut fit, mut check) = (Vec::new(), Vec::new());
-        for (at, (example, _)) in self.examples.iter().enumerate() {
-            if at % folds == fold { check.push(example.clone()) } else { fit.push(example.clone()) }
+        for ((example, _), server) in self.examples.iter().zip(&self.servers) {
+            let to = if server % folds == fold { &mut check } else { &mut fit };
+            to.push(example.clone());
         }
         (Examples(fit), Examples(check))
     }
@@ -80,10 +87,10 @@ fn example(index: &Index, case: &Case) -> Option<Example> {
     rows.iter().any(|(_, is_right)| *is_right).then_some(Example(rows))
 }
 
-/// Whether a request is in the half that is fitted to.
-fn is_even(text: &str) -> bool {
+/// The same number for the same text in every run.
+fn hash(text: &str) -> u64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    (hash >> 32).is_multiple_of(2)
+    hash >> 32
 }

@@ -127,11 +127,19 @@ impl Auditor {
         }
     }
 
-    /// I21: a target gets no more attempts past its breaker or exclusion than the limit allows.
-    pub(super) fn check_last_resort(&mut self, now: Now, attempt: &Attempt, backend: usize) {
-        if attempt.rank.is_limited() && !self.tokens[backend].take(now) {
+    /// I26: a target gets no more attempts past its breaker or exclusion than the limit allows.
+    pub(super) fn check_last_resort(
+        &mut self,
+        chosen: &Chosen<'_>,
+        attempt: &Attempt,
+        backend: usize,
+    ) {
+        let now = chosen.now;
+        let mut reads = chosen.reads.iter();
+        let is_limited = reads.any(|it| it.candidate == attempt.candidate && it.is_limited);
+        if is_limited && !self.tokens[backend].take(now) {
             let id = self.shadows[backend].id.clone();
-            self.violate("I21", now, || format!("`{id}` got too many last resorts"));
+            self.violate("I26", now, || format!("`{id}` got too many last resorts"));
         }
     }
 

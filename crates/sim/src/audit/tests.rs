@@ -27,6 +27,7 @@ fn settings() -> Settings {
         first_content_within: Millis::seconds(125),
         answer_within: Millis::minutes(10),
         abilities: Default::default(),
+        fleet_names: Vec::new(),
     };
     let member =
         |backend| vec![MemberSettings { backend, weight: 1, membership: Membership::Active }];
@@ -95,7 +96,13 @@ impl Stage {
     fn tell(&mut self, id: &str, breaker: BreakerChange, generation: u64) {
         let change = Change::Breaker { breaker, generation, evidence: None, status: None };
         let (at, scope) = (self.now, Scope::Backend);
-        self.auditor.on_transitions(&[Transition { at, backend: id.into(), scope, change }]);
+        self.auditor.on_transitions(&[Transition {
+            at,
+            backend: id.into(),
+            scope,
+            change,
+            is_heard: false,
+        }]);
     }
 
     fn broken(&self) -> Vec<&'static str> {
@@ -174,7 +181,8 @@ fn a_stale_report_that_changes_a_breaker_is_noticed() {
     let attempt = *plan.attempts().iter().last().expect("it was reported");
     let change =
         Change::Breaker { breaker: CLOSED, generation: 1, evidence: None, status: Some(200) };
-    let lie = Transition { at: stage.now, backend: "a".into(), scope: Scope::Backend, change };
+    let (at, scope, is_heard) = (stage.now, Scope::Backend, false);
+    let lie = Transition { at, backend: "a".into(), scope, change, is_heard };
     stage.auditor.on_report(stage.now, ticket, &attempt, &[lie]);
     assert_eq!(stage.broken(), ["I4"]);
 }
@@ -188,7 +196,8 @@ fn a_client_fault_that_changes_a_breaker_is_noticed() {
     let attempt = *plan.attempts().iter().last().expect("it was reported");
     let breaker = opened(60_000);
     let change = Change::Breaker { breaker, generation: 1, evidence: None, status: Some(404) };
-    let lie = Transition { at: stage.now, backend: "a".into(), scope: Scope::Backend, change };
+    let (at, scope, is_heard) = (stage.now, Scope::Backend, false);
+    let lie = Transition { at, backend: "a".into(), scope, change, is_heard };
     stage.auditor.on_report(stage.now, ticket, &attempt, &[lie]);
     assert_eq!(stage.broken(), ["I5"]);
 }

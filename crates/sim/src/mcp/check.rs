@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use tidegate_config::{
-    codes::config::{BAD_SETTING, KEEPALIVE_WITHOUT_TOOL, NO_EFFECT},
+    codes::config::{BAD_SETTING, KEEPALIVE_WITHOUT_TOOL},
     diagnostic::{Diagnostic, Problems, quoted},
     document::Document,
-    file::{HealthFile, KeepaliveMethod},
+    file::{HealthFile, KeepaliveMethod, ProbeFile},
     path::KeyPath,
     source::Source,
     suggest,
@@ -45,6 +45,8 @@ pub(super) fn check(file: &McpFile, document: &Document, source: &Source, proble
         tools: BTreeMap::new(),
         open: BTreeMap::new(),
         opened: BTreeSet::new(),
+        stateless: BTreeSet::new(),
+        asked: BTreeSet::new(),
     };
     check.gather_tools();
     check.health(&file.health, None, &KeyPath::from("health"));
@@ -70,6 +72,10 @@ struct Check<'a> {
     open: BTreeMap<String, usize>,
     /// The sessions of the whole program so far.
     opened: BTreeSet<String>,
+    /// Those among the open ones that have no session.
+    stateless: BTreeSet<String>,
+    /// Those that have called something.
+    asked: BTreeSet<String>,
 }
 
 impl Check<'_> {
@@ -118,6 +124,12 @@ impl Check<'_> {
         };
         tool(&server.idempotent, "idempotent", self);
         tool(&server.read_only, "read_only", self);
+        tool(&server.asks, "asks", self);
+        if server.max_calls == Some(0) {
+            let path = path.key("max_calls");
+            let message = format!("`{path}` must be at least 1");
+            self.add(Diagnostic::error(&BAD_SETTING, message), &path);
+        }
         self.tool_names(&server.tools, &path.key("tools"));
         self.keepalive(name, server, &path.key("keepalive"));
         self.health(&self.file.health, Some(&server.health), &path.key("health"));
@@ -189,12 +201,6 @@ impl Check<'_> {
                 self.add(Diagnostic::error(&BAD_SETTING, message), &path);
             }
         }
-        let probe = path.key("probe");
-        if self.document.node(&probe).is_some() {
-            let message = format!("`{probe}` has no effect: MCP scenarios play no probes");
-            let problem = Diagnostic::warning(&NO_EFFECT, message);
-            self.problems.add(problem.at_key(self.document, &probe));
-        }
     }
 
     /// Bounds on the trace and on the keepalives.
@@ -223,6 +229,19 @@ impl Check<'_> {
             let shortest = keepalive.every.millis().scaled(1.0 - keepalive.jitter.fraction());
             (span / shortest.0.max(1)).saturating_mul(sessions)
         };
+        let probes = |it: &ServerFile| {
+            let written = [self.file.health.probe.as_ref(), it.health.probe.as_ref()];
+            let written: Vec<&ProbeFile> = written.into_iter().flatten().collect();
+            let every = ProbeFile::resolve(&written).every;
+            if written.is_empty() || every == Millis::ZERO { 0 } else { span / every.0.max(1) }
+        };
+        let all = configs().flat_map(IndexMap::values).map(probes).fold(0, u64::saturating_add);
+        if all > MAX_WORK {
+            let message = format!("{all} probes: the most is {MAX_WORK}");
+            let problem = Diagnostic::error(&codes::TOO_MUCH_WORK, message)
+                .help("advance less, or write a longer `probe.every`");
+            self.add(problem, &program);
+        }
         let beats = configs().flat_map(IndexMap::values).map(beat).fold(0, u64::saturating_add);
         if beats > MAX_WORK {
             let message = format!("{beats} keepalives: the most is {MAX_WORK}");

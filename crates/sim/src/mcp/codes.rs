@@ -32,8 +32,10 @@ pub static UNKNOWN_TOOL: Code = Code {
 pub static BAD_STEP: Code = Code {
     id: "TG183",
     title: "not a step",
-    text: "A step has exactly one of `open`, `call`, `list`, `find`, `close`, `crash`, `hang`, \
-           `lose_session`, `slow`, `tools`, `heal`, `advance` and `reload`. `after` goes with what \
-           happens to a server; `expect` with `open`, `list` and `find` (`tools`) and with `call` \
-           (the rest).",
+    text: "A step has exactly one of `open`, `stateless`, `call`, `answer`, `retry`, `list`, \
+           `find`, `close`, `crash`, `hang`, `lose_session`, `slow`, `tools`, `era`, `heal`, \
+           `probe`, `advance` and `reload`. `after` goes with what happens to a server; `expect` \
+           with `open`, `stateless`, `list` and `find` (`tools`) and with `call`, `answer` and \
+           `retry` (the rest). `answer` is a session's and `retry` that of a client without one; \
+           both come after a call.",
 };

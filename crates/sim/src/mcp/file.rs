@@ -46,6 +46,9 @@ pub(super) struct McpFile {
     /// How long a session waits for a known server that is still connecting.
     #[serde(default = "connect_wait")]
     pub(super) connect_wait: Duration,
+    /// How old a server's lists may become before they are fetched again.
+    #[serde(default = "fresh_for")]
+    pub(super) fresh_for: Duration,
     /// What happens, in order.
     #[serde(default)]
     pub(super) program: Vec<StepFile>,
@@ -62,6 +65,10 @@ fn connect_timeout() -> Duration {
     Millis::seconds(5).into()
 }
 
+fn fresh_for() -> Duration {
+    Millis::minutes(5).into()
+}
+
 fn connect_wait() -> Duration {
     Millis(500).into()
 }
@@ -76,6 +83,12 @@ pub(super) struct ServerFile {
     pub(super) idempotent: Vec<String>,
     /// Those among them that are declared read-only.
     pub(super) read_only: Vec<String>,
+    /// Those among them that ask their client something before they answer.
+    pub(super) asks: Vec<String>,
+    /// What it speaks.
+    pub(super) era: EraWord,
+    /// Calls in flight; more wait for a turn. Absent: no limit.
+    pub(super) max_calls: Option<usize>,
     /// How long it takes to answer `initialize`.
     pub(super) initialize: Option<Duration>,
     /// How its idle connections are kept alive; `ping` every 5 minutes by default.
@@ -84,14 +97,48 @@ pub(super) struct ServerFile {
     pub(super) health: HealthFile,
 }
 
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EraWord {
+    /// Sessions, over streamable HTTP.
+    #[default]
+    Session,
+    /// No sessions: the revision of 2026-07-28.
+    Stateless,
+    /// Sessions, over HTTP with server-sent events, the transport of the first revision.
+    Sse,
+}
+
+impl EraWord {
+    /// The word as files write it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Stateless => "stateless",
+            Self::Sse => "sse",
+        }
+    }
+}
+
 /// One step: an action, and perhaps a delay or an expectation.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct StepFile {
     /// A session of this name opens and lists its tools.
     pub(super) open: Option<String>,
+    /// A client without a session, of this name, comes and lists its tools. It is judged anew at
+    /// each list, find and call.
+    pub(super) stateless: Option<String>,
     /// A tool is called.
     pub(super) call: Option<CallFile>,
+    /// The client of this session answers what a server has asked it; its call goes on.
+    pub(super) answer: Option<String>,
+    /// This client without a session sends its call again, with the answer to what it was asked.
+    pub(super) retry: Option<String>,
+    /// An operator has this server probed.
+    pub(super) probe: Option<String>,
     /// This server dies: its connections break and new ones are refused.
     pub(super) crash: Option<String>,
     /// This server takes requests and answers none.
@@ -102,6 +149,8 @@ pub(super) struct StepFile {
     pub(super) slow: Option<SlowFile>,
     /// A server has other tools from now on.
     pub(super) tools: Option<ToolsFile>,
+    /// A server is deployed anew and speaks another era.
+    pub(super) era: Option<EraFile>,
     /// This server is well again.
     pub(super) heal: Option<String>,
     /// Time passes.
@@ -147,6 +196,16 @@ pub(super) struct SlowFile {
     pub(super) by: Duration,
 }
 
+/// Another era of a server.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EraFile {
+    /// Which one.
+    pub(super) server: String,
+    /// What it speaks from now on.
+    pub(super) is: EraWord,
+}
+
 /// Other tools of a server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -181,6 +240,8 @@ pub(super) struct ReloadFile {
 pub(super) struct StepExpectFile {
     /// Whether the call is answered by the server.
     pub(super) ok: Option<bool>,
+    /// Whether its client is asked something before it is answered.
+    pub(super) asked: Option<bool>,
     /// The error instead of an answer.
     pub(super) error: Option<ErrorWord>,
     /// The server, or group, that the error names.

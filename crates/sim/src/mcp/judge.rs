@@ -63,6 +63,12 @@ impl Judge<'_> {
                 format!("ok: {place}: wanted {wanted}, got {got}")
             });
         }
+        if let Some(wanted) = expect.asked {
+            self.check(call.asked == wanted, &format!("{place} asked"), || {
+                let wanted = if wanted { "a question" } else { "no question" };
+                format!("asked: {place}: wanted {wanted}, got {got}")
+            });
+        }
         if let Some(wanted) = expect.error {
             self.check(call.error == Some(wanted), &format!("{place} error"), || {
                 format!("error: {place}: wanted {}, got {got}", wanted.word())
@@ -158,6 +164,9 @@ fn keepalives(
 }
 
 fn described(call: &CallTrace) -> String {
+    if call.asked {
+        return "a question".to_owned();
+    }
     let Some(error) = call.error else {
         let by = call.attempts.last().map(|it| format!(" by `{}`", it.server));
         return format!("an answer{}", by.unwrap_or_default());

@@ -6,11 +6,11 @@ use indexmap::IndexMap;
 use tidegate_config::{
     duration::Duration,
     file::{
-        HealthFile, KeepaliveFile, KeepaliveMethod, Naming as NamingWord,
+        HealthFile, KeepaliveFile, KeepaliveMethod, Naming as NamingWord, ProbeFile,
         Visibility as VisibilityWord,
     },
 };
-use tidegate_core::time::Millis;
+use tidegate_core::{probe::ProbeSettings, time::Millis};
 use tidegate_mcp::{
     keepalive::{KeepaliveSettings, Method},
     names::Naming,
@@ -42,6 +42,7 @@ pub(super) fn resolve(file: McpFile, origin: &Origin) -> Mcp {
             child: file.call_timeout.millis(),
             ..Waits::default()
         },
+        fresh_for: file.fresh_for.millis(),
         servers: servers(&file.servers, health),
         replicas: replicas(&file.replicas),
         program,
@@ -63,11 +64,25 @@ fn servers(servers: &IndexMap<String, ServerFile>, health: &HealthFile) -> Vec<S
         name: name.as_str().into(),
         tools: file.tools.clone(),
         repeatable: file.idempotent.iter().chain(&file.read_only).cloned().collect(),
+        asks: file.asks.clone(),
+        era: file.era,
+        max_calls: file.max_calls,
         initialize: file.initialize.as_ref().map_or(Millis::ZERO, Duration::millis),
         keepalive: keepalive(&file.keepalive),
+        keepalive_tool: file.keepalive.tool.as_ref().and_then(|it| it.name.clone()),
         health: HealthFile::resolve(&[health, &file.health]),
+        probe: probe(&[health, &file.health]),
     };
     servers.iter().map(plan).collect()
+}
+
+/// How a server is probed: not at all unless a file says so.
+fn probe(layers: &[&HealthFile]) -> ProbeSettings {
+    let written: Vec<&ProbeFile> = layers.iter().filter_map(|it| it.probe.as_ref()).collect();
+    match written.as_slice() {
+        [] => ProbeSettings { every: Millis::ZERO, ..ProbeSettings::default() },
+        written => ProbeFile::resolve(written),
+    }
 }
 
 fn replicas(groups: &IndexMap<String, Vec<String>>) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
@@ -102,6 +117,11 @@ fn step(file: StepFile, health: &HealthFile) -> Option<Step> {
             tool: it.tool,
             at_once: it.at_once,
         }),
+        file.stateless.map(|client| Action::Stateless { client }),
+        file.answer.map(|session| Action::Answer { session }),
+        file.retry.map(|client| Action::Retry { client }),
+        file.probe.map(|server| Action::Probe { server: server.into() }),
+        file.era.map(|it| deed(it.server, Deed::Era(it.is))),
         file.list.map(|session| Action::List { session }),
         file.find.map(|it| Action::Find { session: it.session, query: it.query }),
         file.close.map(|session| Action::Close { session }),
@@ -116,11 +136,4 @@ fn step(file: StepFile, health: &HealthFile) -> Option<Step> {
     ];
     let action = actions.into_iter().flatten().next()?;
     Some(Step { action, expect: file.expect.unwrap_or_default() })
-}
-
-impl ServerPlan {
-    /// Whether it is the server of this name.
-    pub(super) fn is(&self, name: &Arc<str>) -> bool {
-        self.name == *name
-    }
 }

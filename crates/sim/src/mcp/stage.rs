@@ -1,39 +1,45 @@
-//! A run: the program, step by step, on the production core and the MCP crate's machines.
+//! A run: the program, step by step, on the production core and the production `Hub`.
 //!
-//! Everything that takes time is an entry of one agenda. A step lets what is due now happen; a
-//! step that waits (a call, a first list, an advance) moves the clock from entry to entry. Entries
-//! may be stale: each says what it was about, and is dropped if that is gone.
+//! The stage is what the gateway's shell is to the `Hub`: it tells events, carries out effects and
+//! keeps the clock. Its clients and servers speak MCP, message by message; what they say is made up
+//! (`clients`, `serve`), what is made of it is not.
+//!
+//! Everything that takes time is an entry of one agenda, or a wake-up that the `Hub` asks for. A
+//! step lets what is due now happen; a step that waits (a call, a first list, an advance) moves the
+//! clock from one to the next. Where both are due at the same moment, the `Hub` comes first: an
+//! answer that arrives at its deadline is late.
 
+mod answers;
 mod audit;
-mod calls;
-mod groups;
-mod keepalives;
-mod lines;
-mod reload;
-mod sessions;
+mod carry;
+mod clients;
+mod config;
+mod serve;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use indexmap::IndexMap;
+use serde_json::Value;
 use tidegate_core::{
     core::Core,
-    settings::{Abilities, BackendSettings, Settings},
     time::{Millis, Now},
     transition::Notes,
 };
 use tidegate_mcp::{
-    catalogue::Catalogue,
-    health::{self, Reply},
-    link::Generation,
-    listing::Listing,
-    names::{NamingSettings, ServerNames},
-    session::{Contact, Session},
+    health::Failure,
+    hub::{
+        ConnectionId, Env, Event, Hub, McpAnswer, Random, ReaderId, RequestToken, Retained,
+        ServerKey,
+    },
 };
 
-use self::{calls::Running, groups::Group, keepalives::Pinged, lines::Line};
+use self::{answers::Running, audit::Suspicion, clients::Client, serve::Line};
 use super::{
     Action, Deed, Mcp, ServerPlan, Step,
-    trace::{CallTrace, McpStep, Totals},
+    trace::{McpStep, StepKeepalives, Totals},
+    words::words,
     world::World,
 };
 use crate::{
@@ -57,6 +63,7 @@ pub(super) struct Run {
 /// Runs the whole program.
 pub(super) fn run(scenario: &Mcp, seed: u64) -> Run {
     let mut stage = Stage::new(scenario, seed);
+    stage.start();
     let steps = scenario.program.iter().map(|step| stage.step(step)).collect();
     let (breakers, health) = stage.states();
     stage.curtain();
@@ -70,99 +77,135 @@ pub(super) fn run(scenario: &Mcp, seed: u64) -> Run {
     }
 }
 
-/// One server: its config, what it is like, and what is known of it.
+/// One server: its config, and what it is like.
 struct Server {
     plan: ServerPlan,
+    key: ServerKey,
     world: World,
-    listing: Option<Arc<Listing>>,
-    contact: Contact,
 }
 
-/// One client session.
-struct Client {
-    /// Its places are those of the groups.
-    session: Session,
-    /// Its connections, in the order of the servers.
-    lines: Vec<LineId>,
-    /// The member of each group that holds its state.
-    stays: Vec<Option<Arc<str>>>,
-}
-
-type LineId = u64;
-type CallId = u64;
-
-/// What falls due.
+/// What falls due besides the `Hub`'s own wake-ups.
 #[derive(Clone, Debug)]
-enum Event {
+enum Due {
     /// Something happens to a server.
     Deed(Arc<str>, Deed),
-    /// A connect attempt ends, one way or another.
-    ConnectEnds(lines::Attempt),
-    /// A request is answered, if the server still is who got it.
-    Reply { call: CallId, generation: Generation, incarnation: u64, reply: Reply },
-    /// A call's time is over.
-    CallDeadline(CallId),
-    /// A keepalive may be due.
-    KeepaliveDue(LineId),
-    /// A keepalive ends.
-    KeepaliveEnds(Pinged),
-    /// A session may have to hear that its tools have changed.
-    ListChanged(String),
+    /// What a server says arrives, if the server still is who said it.
+    Said { connection: ConnectionId, incarnation: u64, said: Said },
+}
+
+/// What a server says to a request.
+#[derive(Clone, Debug)]
+enum Said {
+    /// A message. One that answers `initialize` begins a session.
+    Message { call: u64, message: Bytes, begins_session: bool },
+    /// Nothing: a request fails.
+    Failed { call: u64, failure: Failure },
+    /// Nothing: nobody is there, unless somebody has come back by then.
+    Nobody { call: u64, message: Bytes },
+}
+
+/// The simulator's draws, for whoever asks for random numbers.
+struct Draws(Rng);
+
+impl Random for Draws {
+    fn draw(&mut self) -> u64 {
+        self.0.draw()
+    }
+
+    fn secret_id(&mut self) -> Option<String> {
+        Some(format!("{:016x}{:016x}", self.0.draw(), self.0.draw()))
+    }
 }
 
 struct Stage<'a> {
     scenario: &'a Mcp,
+    hub: Hub,
     core: Core,
-    rng: Rng,
+    random: Draws,
     notes: Notes,
     now: Now,
     servers: Vec<Server>,
-    /// What clients see of the servers.
-    groups: Vec<Group>,
+    next_key: u64,
+    /// Nothing takes time before the program begins.
+    is_starting: bool,
+    connections: BTreeMap<ConnectionId, Line>,
     clients: IndexMap<String, Client>,
-    lines: BTreeMap<LineId, Line>,
-    calls: BTreeMap<CallId, Running>,
-    /// Calls that have ended and whose step has not looked yet.
-    ended: BTreeMap<CallId, CallTrace>,
-    agenda: BTreeMap<(Now, u64), Event>,
+    /// Who sent each request that has no answer.
+    senders: BTreeMap<RequestToken, String>,
+    /// Answers of HTTP to requests.
+    answers: BTreeMap<RequestToken, McpAnswer>,
+    /// Answers to everything but calls, by id, until whoever asked has looked.
+    replies: BTreeMap<u64, Value>,
+    /// Whose streams they are.
+    readers: BTreeMap<ReaderId, String>,
+    /// Calls under way, and those that have ended and whose step has not looked yet, by id.
+    calls: BTreeMap<u64, Running>,
+    /// Calls that came back with what they were asked, by their number before.
+    retried: BTreeMap<u64, u64>,
+    suspicions: Vec<Suspicion>,
+    /// Events that effects have caused.
+    events: VecDeque<Event>,
+    agenda: BTreeMap<(Now, u64), Due>,
     /// The latest number given to anything.
     number: u64,
-    catalogue: Catalogue,
     totals: IndexMap<Arc<str>, Totals>,
+    /// When a keepalive of each server was last answered.
+    answered_at: BTreeMap<Arc<str>, Now>,
+    /// The keepalive under way is the second half of one that has been counted.
+    is_trial: bool,
     list_changed: IndexMap<String, u64>,
     /// Sessions that heard of a change during this step.
     told: Vec<String>,
     violations: Vec<Violation>,
+    is_closed: bool,
 }
 
 impl<'a> Stage<'a> {
     fn new(scenario: &'a Mcp, seed: u64) -> Self {
-        let servers: Vec<Server> = scenario.servers.iter().map(Server::new).collect();
-        let groups = groups::of(scenario, &servers);
-        let core = Core::new(&settings(scenario, &servers, &groups), seed);
-        let totals = servers.iter().map(|it| (it.name(), Totals::default())).collect();
-        let mut stage = Self {
+        let mut next_key = 0;
+        let servers: Vec<Server> =
+            scenario.servers.iter().map(|plan| Server::new(plan, &mut next_key)).collect();
+        let core = Core::new(&config::core_settings(scenario, &servers), seed);
+        let totals =
+            servers.iter().map(|it| (Arc::clone(&it.plan.name), Totals::default())).collect();
+        Self {
             scenario,
+            hub: Hub::new(Retained::default()),
             core,
-            rng: Rng::new(seed),
+            random: Draws(Rng::new(seed)),
             notes: Notes::default(),
             now: Now::ZERO,
             servers,
-            groups,
+            next_key,
+            is_starting: true,
+            connections: BTreeMap::new(),
             clients: IndexMap::new(),
-            lines: BTreeMap::new(),
+            senders: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            readers: BTreeMap::new(),
             calls: BTreeMap::new(),
-            ended: BTreeMap::new(),
+            retried: BTreeMap::new(),
+            suspicions: Vec::new(),
+            events: VecDeque::new(),
             agenda: BTreeMap::new(),
             number: 0,
-            catalogue: Catalogue::default(),
             totals,
+            answered_at: BTreeMap::new(),
+            is_trial: false,
             list_changed: IndexMap::new(),
             told: Vec::new(),
             violations: Vec::new(),
-        };
-        stage.publish();
-        stage
+            is_closed: false,
+        }
+    }
+
+    /// Before time 0 every server has been reached, and its tools are known.
+    fn start(&mut self) {
+        let settings = config::hub_settings(self.scenario, &self.servers);
+        self.tell(Event::Reload(Box::new(settings)));
+        self.play_until(self.now);
+        self.is_starting = false;
     }
 
     fn step(&mut self, step: &Step) -> McpStep {
@@ -172,15 +215,25 @@ impl<'a> Stage<'a> {
         match &step.action {
             Action::Open { session } => {
                 self.open(session);
-                tools = Some(self.list(session));
+                tools = Some(self.list_once(session));
+            }
+            Action::Stateless { client } => {
+                self.introduce(client);
+                tools = Some(self.list(client));
             }
             Action::Call { session, tool, at_once } => calls = self.call(session, tool, *at_once),
+            Action::Answer { session } => calls = self.answer(session),
+            Action::Retry { client } => calls = self.retry(client),
             Action::List { session } => tools = Some(self.list(session)),
             Action::Find { session, query } => tools = Some(self.find(session, query)),
             Action::Close { session } => self.close(session),
             Action::Deed { server, deed, after } => {
                 let at = self.now.after(after.as_ref().map_or(Millis::ZERO, |it| it.millis()));
-                self.put(at, Event::Deed(Arc::clone(server), deed.clone()));
+                self.put(at, Due::Deed(Arc::clone(server), deed.clone()));
+            }
+            Action::Probe { server } => {
+                let token = RequestToken(self.next_number());
+                self.tell(Event::Probe { token, server: Arc::clone(server) });
             }
             Action::Advance(span) => {
                 let until = self.now.after(span.millis());
@@ -190,6 +243,8 @@ impl<'a> Stage<'a> {
             Action::Reload(servers) => self.reload(servers.as_deref()),
         }
         self.play_until(self.now);
+        self.answers.clear();
+        self.judge_suspicions(false);
         self.core.check_invariants(self.now);
         let (breaker_after, health_after) = self.states();
         McpStep {
@@ -205,6 +260,31 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Tells the `Hub` something, and carries out everything that follows at once.
+    fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+        self.drain();
+    }
+
+    /// Tells everything that is waiting to be told, and what comes of it.
+    fn drain(&mut self) {
+        let mut effects = Vec::new();
+        while let Some(event) = self.events.pop_front() {
+            let about = match &event {
+                Event::Connection { connection, .. } => Some(*connection),
+                _ => None,
+            };
+            let is_own = about.and_then(|it| self.connections.get(&it)).is_some_and(|it| it.is_own);
+            self.notes.transitions.clear();
+            let Self { hub, core, now, notes, random, .. } = self;
+            let mut env = Env { now: *now, core, notes, random };
+            hub.handle(&mut env, event, &mut effects);
+            for effect in effects.drain(..) {
+                self.carry_out(effect, is_own);
+            }
+        }
+    }
+
     /// Lets happen what falls due up to a moment.
     fn play_until(&mut self, until: Now) {
         while self.play_next(until) {}
@@ -212,30 +292,35 @@ impl<'a> Stage<'a> {
 
     /// Lets the next thing happen, if it falls due up to a moment.
     fn play_next(&mut self, until: Now) -> bool {
-        let Some(entry) = self.agenda.first_entry().filter(|it| it.key().0 <= until) else {
-            return false;
-        };
-        let ((at, _), event) = entry.remove_entry();
+        let wakeup = self.hub.next_wakeup();
+        let entry = self.agenda.first_key_value().map(|(key, _)| *key);
+        let is_hub = wakeup.is_some_and(|wakeup| entry.is_none_or(|(at, _)| wakeup <= at));
+        let due = if is_hub { wakeup } else { entry.map(|(at, _)| at) };
+        let Some(at) = due.filter(|at| *at <= until) else { return false };
         self.now = self.now.max(at);
-        self.notes.transitions.clear();
-        match event {
-            Event::Deed(server, deed) => self.suffer(&server, &deed),
-            Event::ConnectEnds(attempt) => self.connect_ends(attempt),
-            Event::Reply { call, generation, incarnation, reply } => {
-                self.replied(call, generation, incarnation, reply);
-            }
-            Event::CallDeadline(call) => self.call_deadline(call),
-            Event::KeepaliveDue(line) => self.keepalive_due(line),
-            Event::KeepaliveEnds(pinged) => self.keepalive_ends(pinged),
-            Event::ListChanged(session) => self.tell(&session),
+        if is_hub {
+            self.tell(Event::Wakeup);
+            return true;
         }
-        self.follow_health();
+        let due = entry.and_then(|key| self.agenda.remove(&key));
+        match due {
+            Some(Due::Deed(server, deed)) => self.suffer(&server, &deed),
+            Some(Due::Said { connection, incarnation, said }) => {
+                self.heard(connection, incarnation, said);
+            }
+            None => {}
+        }
         true
     }
 
-    fn put(&mut self, at: Now, event: Event) {
+    /// The next thing that happens, as long as something is wanted. False if nothing ever will.
+    fn wait_while(&mut self, is_waiting: impl Fn(&Self) -> bool) {
+        while is_waiting(self) && self.play_next(Now::NEVER) {}
+    }
+
+    fn put(&mut self, at: Now, due: Due) {
         let number = self.next_number();
-        self.agenda.insert((at, number), event);
+        self.agenda.insert((at, number), due);
     }
 
     fn next_number(&mut self) -> u64 {
@@ -243,140 +328,73 @@ impl<'a> Stage<'a> {
         self.number
     }
 
-    /// Something happens to a server; one that a reload removed suffers nothing.
-    fn suffer(&mut self, server: &Arc<str>, deed: &Deed) {
-        let Some(index) = self.place(server) else { return };
-        self.servers[index].world.suffer(deed);
-        match deed {
-            Deed::Crash => self.break_lines(server),
-            // A server that is up tells its clients that its tools have changed.
-            Deed::Tools(_) => self.fetch_listing(index),
-            Deed::Hang | Deed::LoseSession | Deed::Slow(_) | Deed::Heal => {}
-        }
-    }
-
-    fn place(&self, server: &Arc<str>) -> Option<usize> {
-        self.servers.iter().position(|it| it.plan.is(server))
+    fn place(&self, server: &str) -> Option<usize> {
+        self.servers.iter().position(|it| *it.plan.name == *server)
     }
 
     fn totals(&mut self, server: &Arc<str>) -> &mut Totals {
         self.totals.entry(Arc::clone(server)).or_default()
     }
 
-    /// The union of what is known of all servers, under the names that clients see.
-    fn publish(&mut self) {
-        let plain = |it: &Group| ServerNames::plain(&it.name);
-        let settings = NamingSettings {
-            naming: self.scenario.naming,
-            servers: self.groups.iter().map(plain).collect(),
-        };
-        // Equivalent servers offer the same: the first that is known speaks for all.
-        let listing =
-            |it: &Group| it.members.iter().find_map(|member| self.servers[*member].listing.clone());
-        let listings: Vec<_> = self.groups.iter().map(listing).collect();
-        self.catalogue = Catalogue::new(&settings, &listings);
+    /// The config is read again: servers that stay keep their health, and their world.
+    fn reload(&mut self, plans: Option<&[ServerPlan]>) {
+        let same: Vec<ServerPlan> = self.servers.iter().map(|it| it.plan.clone()).collect();
+        let plans = plans.unwrap_or(&same);
+        let mut old = std::mem::take(&mut self.servers);
+        let mut changed = Vec::new();
+        for plan in plans {
+            let place = old.iter().position(|it| it.plan.name == plan.name);
+            let server = match place.map(|place| old.swap_remove(place)) {
+                Some(mut kept) => {
+                    if kept.plan.tools != plan.tools {
+                        kept.world.tools.clone_from(&plan.tools);
+                        changed.push(Arc::clone(&plan.name));
+                    }
+                    kept.plan = plan.clone();
+                    kept
+                }
+                None => Server::new(plan, &mut self.next_key),
+            };
+            self.servers.push(server);
+        }
+        self.core =
+            self.core.reload(self.now, &config::core_settings(self.scenario, &self.servers));
+        let settings = config::hub_settings(self.scenario, &self.servers);
+        self.tell(Event::Reload(Box::new(settings)));
+        for server in changed {
+            self.tell_of_tools(&server);
+        }
     }
 
     /// Breaker and health of every server, in the order of the config.
     fn states(&self) -> (IndexMap<Arc<str>, BreakerWord>, IndexMap<Arc<str>, HealthWord>) {
         let snapshot = self.core.snapshot(self.now);
         let health = |healthy| if healthy { HealthWord::Healthy } else { HealthWord::Unhealthy };
-        let states = self.servers.iter().map(Server::name).zip(&snapshot.backends);
+        let names = self.servers.iter().map(|it| Arc::clone(&it.plan.name));
+        let states = names.zip(&snapshot.backends);
         states
             .map(|(id, it)| ((Arc::clone(&id), it.state.into()), (id, health(it.healthy))))
             .unzip()
     }
 
-    /// The program is over: whatever is under way is called off, and nothing may be left.
-    fn curtain(&mut self) {
-        for call in std::mem::take(&mut self.calls).into_values() {
-            self.called_off(call);
-        }
-        for session in self.clients.keys().cloned().collect::<Vec<_>>() {
-            self.close(&session);
-        }
-        self.audit_end();
-    }
-
-    fn violate(&mut self, invariant: &'static str, sentence: String) {
-        self.violations.push(Violation { invariant, at: self.now, sentence });
+    /// The keepalives since an earlier count, of servers that have something to show.
+    fn keepalives_since(
+        &self,
+        before: &IndexMap<Arc<str>, Totals>,
+    ) -> IndexMap<Arc<str>, StepKeepalives> {
+        let of_server = |(name, totals): (&Arc<str>, &Totals)| {
+            let earlier = before.get(name).copied().unwrap_or_default();
+            let disabled = self.hub.keepalives_off(name) as u64;
+            let step = totals.keepalive.since(earlier.keepalive, disabled);
+            (step != StepKeepalives::default()).then(|| (Arc::clone(name), step))
+        };
+        self.totals.iter().filter_map(of_server).collect()
     }
 }
 
 impl Server {
-    fn new(plan: &ServerPlan) -> Self {
-        let world = World::new(plan.tools.clone());
-        Self {
-            listing: Some(world.listing(&plan.repeatable)),
-            world,
-            contact: Contact::Reached,
-            plan: plan.clone(),
-        }
+    fn new(plan: &ServerPlan, next_key: &mut u64) -> Self {
+        *next_key += 1;
+        Self { key: ServerKey(*next_key), world: World::new(plan), plan: plan.clone() }
     }
-
-    fn name(&self) -> Arc<str> {
-        Arc::clone(&self.plan.name)
-    }
-}
-
-/// The servers as the core knows them: a backend and a route each, and a route for every group.
-fn settings(scenario: &Mcp, servers: &[Server], groups: &[Group]) -> Settings {
-    let within = Millis(scenario.waits.unknown.0.saturating_add(scenario.waits.child.0));
-    let alone = (0..).zip(servers).map(|(at, it)| health::route(&it.plan.name, &[at]));
-    let together = groups.iter().filter(|it| it.is_real(servers));
-    let together = together.map(|it| health::route(&it.name, &it.members));
-    Settings {
-        backends: servers.iter().map(|it| backend(&it.plan, within)).collect(),
-        routes: alone.chain(together).collect(),
-        ..Settings::default()
-    }
-}
-
-fn backend(plan: &ServerPlan, within: Millis) -> BackendSettings {
-    BackendSettings {
-        id: health::backend_id(&plan.name),
-        identity: plan.name.to_string(),
-        endpoint: None,
-        keys: Vec::new(),
-        health: plan.health.clone(),
-        first_content_within: within,
-        answer_within: within,
-        abilities: Abilities::default(),
-    }
-}
-
-/// The word of a step, and what it is about, as it was written.
-fn words(action: &Action) -> (&'static str, String) {
-    match action {
-        Action::Open { session } => ("open", session.clone()),
-        Action::Call { session, tool, at_once: 1 } => ("call", format!("{session} {tool}")),
-        Action::Call { session, tool, at_once } => {
-            ("call", format!("{session} {tool} x {at_once}"))
-        }
-        Action::List { session } => ("list", session.clone()),
-        Action::Find { session, query } => ("find", format!("{session} \"{query}\"")),
-        Action::Close { session } => ("close", session.clone()),
-        Action::Advance(span) => ("advance", span.as_written().to_owned()),
-        Action::Reload(None) => ("reload", String::new()),
-        Action::Reload(Some(servers)) => {
-            let names: Vec<&str> = servers.iter().map(|it| &*it.name).collect();
-            ("reload", names.join(", "))
-        }
-        Action::Deed { server, deed, after } => {
-            let (word, detail) = match deed {
-                Deed::Crash => ("crash", String::new()),
-                Deed::Hang => ("hang", String::new()),
-                Deed::LoseSession => ("lose_session", String::new()),
-                Deed::Slow(by) => ("slow", format!(" by {}", written(*by))),
-                Deed::Tools(list) => ("tools", format!(" [{}]", list.join(", "))),
-                Deed::Heal => ("heal", String::new()),
-            };
-            let after = after.as_ref().map(|it| format!(" after {}", it.as_written()));
-            (word, format!("{server}{detail}{}", after.unwrap_or_default()))
-        }
-    }
-}
-
-fn written(span: Millis) -> String {
-    tidegate_config::duration::written(span)
 }

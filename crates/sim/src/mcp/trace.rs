@@ -83,6 +83,9 @@ pub struct CallTrace {
     pub delivered: u32,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
+    /// Its client was asked something, and has not answered yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
 }
 
 /// One attempt of a call to a group.

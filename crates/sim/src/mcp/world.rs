@@ -1,14 +1,13 @@
-//! What the servers of a scenario are like at a moment: the only part of a run that is made up.
+//! A server as it really is: up, silent or gone, slow or quick, with its tools. All of this is
+//! made up.
 //!
 //! A server forgets its sessions when it loses them or starts anew (`epoch`); its connections
 //! break only when it dies (`incarnation`).
 
-use std::sync::Arc;
-
+use serde_json::{Value, json};
 use tidegate_core::time::Millis;
-use tidegate_mcp::listing::{Item, Kind, Listing};
 
-use super::Deed;
+use super::{Deed, ServerPlan, file::EraWord};
 
 /// Whether a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +24,18 @@ pub(super) enum Mode {
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) mode: Mode,
+    pub(super) era: EraWord,
     /// How long every answer takes.
     pub(super) delay: Millis,
     pub(super) incarnation: u64,
     pub(super) epoch: u64,
     pub(super) tools: Vec<String>,
-    /// Tool calls that reached it.
-    pub(super) requests: u64,
 }
 
 impl World {
-    pub(super) fn new(tools: Vec<String>) -> Self {
-        let (mode, delay) = (Mode::Up, Millis::ZERO);
-        Self { mode, delay, incarnation: 0, epoch: 0, tools, requests: 0 }
+    pub(super) fn new(plan: &ServerPlan) -> Self {
+        let (mode, delay, tools) = (Mode::Up, Millis::ZERO, plan.tools.clone());
+        Self { mode, era: plan.era, delay, incarnation: 0, epoch: 0, tools }
     }
 
     /// Something happens to it.
@@ -52,6 +50,11 @@ impl World {
             Deed::LoseSession => self.epoch += 1,
             Deed::Slow(by) => self.delay = *by,
             Deed::Tools(list) => self.tools.clone_from(list),
+            // It was deployed anew, and knows nothing of what was before.
+            Deed::Era(era) => {
+                self.era = *era;
+                self.epoch += 1;
+            }
             Deed::Heal => {
                 self.mode = Mode::Up;
                 self.delay = Millis::ZERO;
@@ -59,18 +62,12 @@ impl World {
         }
     }
 
-    /// What it would list now; `repeatable` tools are declared idempotent.
-    pub(super) fn listing(&self, repeatable: &[String]) -> Arc<Listing> {
-        let item = |name: &String| {
-            let hint = serde_json::json!({"idempotentHint": repeatable.contains(name)});
-            let schema = serde_json::json!({"type": "object"});
-            let tool =
-                serde_json::json!({"name": name, "inputSchema": schema, "annotations": hint});
-            let raw = serde_json::value::to_raw_value(&tool).ok()?;
-            Item::read(Kind::Tools, &raw)
+    /// What it lists.
+    pub(super) fn tools(&self, plan: &ServerPlan) -> Value {
+        let tool = |name: &String| {
+            let hints = json!({"idempotentHint": plan.repeatable.contains(name)});
+            json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
         };
-        let mut listing = Listing::default();
-        listing.set_items(Kind::Tools, self.tools.iter().filter_map(item).collect());
-        Arc::new(listing)
+        json!({"tools": self.tools.iter().map(tool).collect::<Vec<_>>()})
     }
 }

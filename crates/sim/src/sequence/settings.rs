@@ -28,15 +28,26 @@ pub(super) fn settings(sequence: &Sequence) -> Settings {
     let ids = || sequence.services.iter().map(|service| service.id.to_string());
     Settings {
         endpoints: ids()
-            .map(|id| EndpointSettings { identity: id.clone(), id, health: health.clone() })
+            .map(|id| EndpointSettings {
+                identity: id.clone(),
+                id,
+                health: health.clone(),
+                fleet_names: Vec::new(),
+            })
             .collect(),
         keys: ids()
-            .map(|id| KeySettings { identity: id.clone(), id, fingerprint: KeyFingerprint(0) })
+            .map(|id| KeySettings {
+                identity: id.clone(),
+                id,
+                fingerprint: KeyFingerprint(0),
+                fleet_names: Vec::new(),
+            })
             .collect(),
         backends: ids().enumerate().map(|(index, id)| backend(index, id, &health)).collect(),
         routes: vec![route(sequence)],
         max_pins: MAX_PINS,
         hold_limits: HoldLimits::default(),
+        fleet: None,
     }
 }
 
@@ -50,6 +61,7 @@ fn backend(index: usize, id: String, health: &HealthSettings) -> BackendSettings
         first_content_within: FIRST_CONTENT_WITHIN,
         answer_within: ANSWER_WITHIN,
         abilities: Abilities::default(),
+        fleet_names: Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! - A run ends: the number of requests and probes it takes is bounded before it starts.
 
 mod config;
+mod fleet;
 mod phases;
 mod settings;
 mod wants;
@@ -13,6 +14,7 @@ mod wants;
 pub(super) use config::world as world_of_config;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tidegate_config::{
     codes::BAD_VALUE,
@@ -23,12 +25,14 @@ use tidegate_config::{
     source::Source,
     suggest,
 };
-use tidegate_core::time::Millis;
+use tidegate_core::{route::Needs, time::Millis};
+use tidegate_wire::operation::needs_of_path;
 
 use super::{
     codes,
-    file::{ArrivalPattern, TimelineFile, TrafficFile},
+    file::{ArrivalPattern, DialectWord, NeedWord, TimelineFile, TrafficFile},
     plot::{Plot, Traffic},
+    recording::{self, Recording},
 };
 use crate::scenario::Origin;
 
@@ -46,6 +50,8 @@ const PATIENCE_MIN: Millis = Millis::seconds(1);
 pub(super) struct Desk<'a> {
     document: &'a Document,
     problems: Problems,
+    /// How many replicas the file has.
+    replicas: u32,
 }
 
 impl Desk<'_> {
@@ -83,7 +89,8 @@ pub(super) fn check(
     origin: &Origin,
 ) -> (Option<Plot>, Vec<Diagnostic>) {
     let (file, found) = decode::<TimelineFile>(document);
-    let mut desk = Desk { document, problems: Problems::default() };
+    let replicas = file.as_ref().and_then(|it| it.replicas).unwrap_or(1);
+    let mut desk = Desk { document, problems: Problems::default(), replicas };
     desk.problems.extend(found);
     let plot = file.and_then(|file| plot(&file, source.folder(), origin, &mut desk));
     let problems = desk.problems.into_list();
@@ -94,11 +101,16 @@ fn plot(file: &TimelineFile, folder: &Path, origin: &Origin, desk: &mut Desk<'_>
     let lasts = file.lasts.millis();
     let traffic = traffic(&file.traffic, desk);
     bound_traffic(traffic.as_ref(), lasts, desk);
+    let fleet = fleet::fleet(file, desk);
     let scripts = phases::scripts(&file.backends, lasts, desk);
-    let world = settings::world(file, scripts, folder, desk);
+    let mut world = settings::world(file, scripts, folder, desk);
+    let recording = recorded(file, desk).zip(world.as_mut());
+    let recording = recording.map(|(it, world)| it.resolved(world));
     if let Some(world) = &world {
         for probe in &world.probes {
-            if probe.every > Millis::ZERO && lasts.0 / probe.every.0 > PROBES_MAX {
+            let replicas = u64::from(desk.replicas);
+            let is_probed = probe.every > Millis::ZERO;
+            if is_probed && (lasts.0 / probe.every.0).saturating_mul(replicas) > PROBES_MAX {
                 let message = format!("this takes more than {PROBES_MAX} probes");
                 let diagnostic = Diagnostic::error(&codes::TOO_LONG, message).help(
                     "shorten `for`, or switch probes off: `config: { probe: { every: 0s } }`",
@@ -121,9 +133,42 @@ fn plot(file: &TimelineFile, folder: &Path, origin: &Origin, desk: &mut Desk<'_>
         casting: Vec::new(),
         lasts,
         traffic: traffic?,
+        fleet,
         world: world?,
         wants,
+        recording: recording.map(Arc::new),
     })
+}
+
+/// The recording of a file that has one.
+fn recorded(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Recording> {
+    let is_wanted = file.traffic.arrivals == ArrivalPattern::Recorded;
+    let here = KeyPath::from("recording");
+    let Some(written) = &file.recording else {
+        if is_wanted {
+            let message = "`traffic.arrivals: recorded` needs `recording`";
+            let path = KeyPath::from("traffic").key("arrivals");
+            let diagnostic = Diagnostic::error(&BAD_VALUE, message)
+                .help("`tidegate sim --from-live 15m` writes a file with one");
+            desk.refuse(&path, diagnostic);
+        }
+        return None;
+    };
+    if !is_wanted {
+        let message = "`recording` is used only with `traffic.arrivals: recorded`";
+        desk.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
+        return None;
+    }
+    match recording::read(written) {
+        Ok(recording) => Some(recording),
+        Err((place, words)) => {
+            let message = format!("`recording.{place}`: {words}");
+            let diagnostic = Diagnostic::error(&codes::BAD_RECORDING, message)
+                .help("`tidegate sim --from-live 15m -o FILE` writes a new one");
+            desk.refuse_key(&here, diagnostic);
+            None
+        }
+    }
 }
 
 fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
@@ -154,7 +199,23 @@ fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
         stream: file.stream.map_or(1.0, |share| share.fraction()),
         clients_retry: file.clients_retry,
         patience: file.patience.as_ref().map(|it| it.millis()),
+        needs: needs(file),
     })
+}
+
+/// What the requests need: the data plane's own reading of their path, and what the file adds.
+fn needs(file: &TrafficFile) -> Needs {
+    let has = |word: NeedWord| file.needs.contains(&word);
+    let body = Needs {
+        tools: has(NeedWord::Tools),
+        vision: has(NeedWord::Vision),
+        documents: has(NeedWord::Documents),
+        json_schema: has(NeedWord::JsonSchema),
+        reasoning: has(NeedWord::Reasoning),
+        ..Needs::default()
+    };
+    let path = file.dialect.map(DialectWord::path);
+    path.map(needs_of_path).unwrap_or_default().and_of_body(body)
 }
 
 /// Requests per millisecond.

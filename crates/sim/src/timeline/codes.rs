@@ -45,3 +45,22 @@ pub static UNUSABLE_CONFIG: Code = Code {
            problem and has a route: `default_route`, or else the first one. `tidegate check FILE` \
            shows what is wrong with it.",
 };
+
+/// A fleet that makes no sense.
+pub static BAD_FLEET: Code = Code {
+    id: "TG155",
+    title: "a fleet that does not fit the timeline",
+    text: "With `replicas: 3` the requests of a timeline are spread over three gateways, and `bus` \
+           says how what one learns reaches the others. Replicas are numbered from 1. `bus` and \
+           `spread` need at least two replicas, and `spread: session` needs sessions.",
+};
+
+/// A recording that cannot be played.
+pub static BAD_RECORDING: Code = Code {
+    id: "TG156",
+    title: "a recording that cannot be played",
+    text: "`recording` is written by `tidegate sim --from-live` or `--from-history` and holds \
+           every request with its moments, draws and outcomes, in the order of arrival. This one \
+           was changed by hand in a way that cannot be played, or another version of tidegate \
+           wrote it. Write a new one, or use that version.",
+};

@@ -14,21 +14,24 @@
 //! - In steady state nothing is allocated per request: calls live in a slab, notes are reused.
 
 mod attempts;
+mod bus;
 mod clients;
 mod observe;
 mod patience;
 mod probes;
+mod replay;
+mod replica;
 
 pub(super) use observe::why;
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
 use tidegate_core::{
-    core::Core,
+    breaker::State,
     outcome::Outcome,
     permit::Permit,
     plan::Plan,
-    probe::{ProbeClock, ProbeOutcome},
+    probe::ProbeOutcome,
     resend::ConnectionAge,
     route::Route,
     time::{Millis, Now},
@@ -43,10 +46,12 @@ use super::{
     trace::{KeyPin, Tracer},
 };
 use crate::{
-    audit::{Auditor, Ticket, Violation},
+    audit::{FleetAuditor, Ticket, Violation},
     rng::Rng,
 };
+use bus::Bus;
 use clients::Arrivals;
+use replica::Replica;
 
 /// How much of a run is written down.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,23 +70,39 @@ pub(super) struct TimelineRun {
     pub(super) tally: Tally,
     pub(super) violations: Vec<Violation>,
     pub(super) tracer: Tracer,
-    /// The state of each backend at the end of the timeline.
-    pub(super) states: Vec<tidegate_core::breaker::State>,
+    /// The state of each backend at the end of the timeline: the worst that a replica sees.
+    pub(super) states: Vec<State>,
+    /// The same by replica, in fleets.
+    pub(super) replica_states: Vec<Vec<State>>,
+    /// The decision of each recorded request, as a line.
+    pub(super) decisions: Vec<String>,
 }
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EngineEvent {
-    /// A backend's next phase begins.
-    Phase { backend: u32 },
+    /// A phase of a backend begins.
+    Phase { backend: u32, phase: u32 },
     /// The next thing of an attempt: head, content or end. `turn` tells a stale event.
     Call { slot: u32, turn: u32 },
     /// A client tries again.
     Retry { slot: u32 },
     /// A probe may be due.
-    ProbeTick { endpoint: u32 },
+    ProbeTick { replica: u32, endpoint: u32 },
     /// A probe ends.
-    ProbeEnd { endpoint: u32, outcome: ProbeOutcome },
+    ProbeEnd { replica: u32, endpoint: u32, outcome: ProbeOutcome },
+    /// A replica hears what another one told.
+    Hear { replica: u32, message: u32 },
+    /// A replica that was cut off from the others is back.
+    Reunion { replica: u32 },
+    /// A recorded request arrives.
+    Arrive { arrival: u32 },
+    /// The core is asked for the next choice of a recorded request.
+    Choose { slot: u32, turn: u32 },
+    /// A recorded probe ends.
+    Probed { probe: u32 },
+    /// An operator acts.
+    Act { action: u32 },
 }
 
 /// A moment, a number, an event: the least comes first.
@@ -97,7 +118,13 @@ struct Call {
     unsettled: Vec<Unsettled>,
     /// Moves on with every event, so that an event of an attempt that was cut off is stale.
     turn: u32,
+    /// The place of its route among the engine's.
+    route: u16,
+    /// The number of the recorded request; `NONE_RECORDED` = none.
+    recorded: u32,
     session: u32,
+    /// The replica that it reached.
+    replica: u32,
     is_stream: bool,
     retries: u8,
     /// When the client first asked.
@@ -133,7 +160,21 @@ struct Ongoing {
     connection: ConnectionAge,
     /// From when on bytes without content keep coming, if they do.
     pings_from: Option<Now>,
+    /// The attempt of the record that it repeats, if it does so exactly.
+    exact: Option<u16>,
 }
+
+/// A route that requests ask for.
+#[derive(Debug)]
+struct AskedRoute {
+    /// Its index in the settings.
+    index: usize,
+    /// The backend of each candidate.
+    candidates: Vec<usize>,
+}
+
+/// No recorded request.
+const NONE_RECORDED: u32 = u32::MAX;
 
 /// The connections to one backend that are kept for the next requests.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,8 +186,11 @@ struct IdleConnections {
 
 struct Engine<'a> {
     plot: &'a Plot,
-    core: Core,
-    route: Arc<Route>,
+    replicas: Vec<Replica>,
+    /// What lies between them, in a fleet.
+    bus: Option<Bus>,
+    /// The route that requests ask for, and further ones of a recording.
+    routes: Vec<AskedRoute>,
     notes: Notes,
     heap: BinaryHeap<QueuedEvent>,
     number: u64,
@@ -157,23 +201,17 @@ struct Engine<'a> {
     pinned: Vec<u16>,
     /// The key that each session was last seen pinned to, where targets have several.
     key_pins: Vec<Option<KeyPin>>,
-    /// The backend of each candidate.
-    candidates: Vec<usize>,
-    /// The phase each backend is in.
-    phases: Vec<usize>,
     /// Attempts under way, by backend.
     busy: Vec<u32>,
-    connections: Vec<IdleConnections>,
-    /// Deadlines of the breakers, those of the backends first; `None` = closed.
-    open_until: Vec<Option<Now>>,
-    probes: Vec<ProbeClock>,
     backend_draws: Rng,
     client_draws: Rng,
     core_draws: Rng,
-    auditor: Option<Auditor>,
     tally: Tally,
     tracer: Tracer,
-    states: Vec<tidegate_core::breaker::State>,
+    states: Vec<State>,
+    replica_states: Vec<Vec<State>>,
+    /// The decision of each recorded request.
+    decisions: Vec<String>,
 }
 
 /// Plays a plot.
@@ -181,14 +219,22 @@ pub(super) fn run(plot: &Plot, seed: u64, options: &RunOptions) -> TimelineRun {
     let mut streams = Rng::new(seed);
     let arrivals = Arrivals::new(plot, Rng::new(streams.draw()));
     let mut engine = Engine::new(plot, &mut streams, options);
-    engine.play(arrivals);
+    match &plot.recording {
+        Some(recording) => engine.replay(recording),
+        None => engine.play(Some(arrivals)),
+    }
     TimelineRun {
-        violations: engine.auditor.map(|it| it.violations().to_vec()).unwrap_or_default(),
+        violations: engine.violations(),
+        decisions: std::mem::take(&mut engine.decisions),
         tally: engine.tally,
         tracer: engine.tracer,
         states: engine.states,
+        replica_states: engine.replica_states,
     }
 }
+
+/// Numbers of events that were not recorded begin here.
+const SIMULATED: u64 = 1 << 62;
 
 /// No session, or a session whose pin was never seen.
 const NONE: u16 = u16::MAX;
@@ -196,60 +242,71 @@ const NONE: u16 = u16::MAX;
 impl<'a> Engine<'a> {
     fn new(plot: &'a Plot, streams: &mut Rng, options: &RunOptions) -> Self {
         let world = &plot.world;
-        let core = Core::new(&world.settings, streams.draw());
-        let route = Arc::clone(&core.routes()[world.route]);
+        let recorded = plot.recording.as_deref();
+        let asked = |index: usize| AskedRoute {
+            index,
+            candidates: world.members(index).into_iter().map(|(backend, _)| backend).collect(),
+        };
+        let routes = [world.route].iter().chain(&world.more_routes).map(|it| asked(*it)).collect();
+        let sessions: Vec<String> = match recorded {
+            Some(it) => it.sessions.iter().map(|(_, session)| session.clone()).collect(),
+            None => (0..plot.traffic.sessions).map(|it| format!("s{it}")).collect(),
+        };
         let backends = world.settings.backends.len();
-        let endpoints = world.settings.endpoints.len();
-        let probes =
-            world.probes.iter().map(|it| ProbeClock::new(*it, streams.draw(), Now::ZERO)).collect();
+        let replicas: Vec<Replica> = (0..plot.replicas())
+            .map(|number| Replica::new(plot, number, streams, options.audit))
+            .collect();
         let view = options.view.unwrap_or(View { from: Now::ZERO, to: Now(plot.lasts.0) });
-        let audit = options.audit.then(|| Auditor::new(&world.settings, world.route));
+        let draws = [(); 3].map(|()| Rng::new(streams.draw()));
+        let [backend_draws, client_draws, core_draws] = draws;
+        let bus = plot.fleet.as_ref().map(|fleet| {
+            let auditor = options.audit.then(|| FleetAuditor::new(&world.settings, world.route));
+            Bus::new(fleet, Rng::new(streams.draw()), auditor)
+        });
         Self {
             plot,
-            core,
-            route,
+            bus,
+            routes,
             notes: Notes::default(),
             heap: BinaryHeap::new(),
             number: 0,
             calls: Vec::new(),
             free: Vec::new(),
-            sessions: (0..plot.traffic.sessions).map(|it| format!("s{it}")).collect(),
-            pinned: vec![NONE; plot.traffic.sessions as usize],
-            key_pins: vec![None; plot.traffic.sessions as usize],
-            candidates: world.cast().into_iter().map(|(backend, _)| backend).collect(),
-            phases: vec![0; backends],
+            pinned: vec![NONE; sessions.len()],
+            key_pins: vec![None; sessions.len()],
+            sessions,
             busy: vec![0; backends],
-            connections: vec![IdleConnections::default(); backends],
-            open_until: vec![None; backends + endpoints],
-            probes,
-            backend_draws: Rng::new(streams.draw()),
-            client_draws: Rng::new(streams.draw()),
-            core_draws: Rng::new(streams.draw()),
-            auditor: audit,
-            tally: Tally::new(backends, view),
-            tracer: Tracer::new(options.trace.then_some(view)),
+            backend_draws,
+            client_draws,
+            core_draws,
+            tally: Tally::new(plot, view),
+            tracer: Tracer::new(options.trace.then_some(view), plot.fleet.is_some()),
             states: Vec::new(),
+            replica_states: Vec::new(),
+            replicas,
+            decisions: Vec::new(),
         }
     }
 
-    fn play(&mut self, mut arrivals: Arrivals) {
+    fn play(&mut self, mut arrivals: Option<Arrivals>) {
         let end = Now(self.plot.lasts.0);
         self.set_the_stage();
         let mut now = Now::ZERO;
         loop {
             let event_at = self.heap.peek().map(|Reverse((at, ..))| *at);
-            let is_arrival = match (arrivals.next(), event_at) {
+            let arrival_at = arrivals.as_ref().and_then(Arrivals::next);
+            let is_arrival = match (arrival_at, event_at) {
                 (None, None) => break,
                 (Some(arrival), Some(event)) => arrival < event,
                 (arrival, None) => arrival.is_some(),
                 (None, Some(_)) => false,
             };
-            let at = if is_arrival { arrivals.next() } else { event_at };
+            let at = if is_arrival { arrival_at } else { event_at };
             now = at.unwrap_or(now);
             if now > end && self.states.is_empty() {
                 self.look_around(end);
             }
-            if is_arrival {
+            if is_arrival && let Some(arrivals) = &mut arrivals {
                 let session = arrivals.take();
                 self.arrive(now, session);
             } else if let Some(Reverse((at, _, event))) = self.heap.pop() {
@@ -259,51 +316,111 @@ impl<'a> Engine<'a> {
         if self.states.is_empty() {
             self.look_around(end);
         }
-        if let Some(auditor) = &mut self.auditor {
-            auditor.at_end(now, &self.core);
+        for replica in &mut self.replicas {
+            if let Some(auditor) = &mut replica.auditor {
+                auditor.at_end(now, &replica.core);
+            }
         }
+    }
+
+    /// What was broken, by replica, then between them.
+    fn violations(&self) -> Vec<Violation> {
+        let mut all = Vec::new();
+        for (number, replica) in self.replicas.iter().enumerate() {
+            let found = replica.auditor.as_ref().map_or(&[][..], |it| it.violations());
+            all.extend(found.iter().map(|it| match self.bus {
+                None => it.clone(),
+                Some(_) => {
+                    let sentence = format!("replica {}: {}", number + 1, it.sentence);
+                    Violation { sentence, ..it.clone() }
+                }
+            }));
+        }
+        let between = self.bus.as_ref().and_then(|it| it.auditor.as_ref());
+        all.extend(between.map_or(&[][..], |it| it.violations()).iter().cloned());
+        all
     }
 
     /// Phases and first probes.
     fn set_the_stage(&mut self) {
         let plot = self.plot;
         for (backend, script) in plot.world.scripts.iter().enumerate() {
-            for phase in script.phases.iter().skip(1).filter(|it| it.at.0 <= plot.lasts.0) {
-                self.schedule(phase.at, EngineEvent::Phase { backend: backend as u32 });
+            let phases = script.phases.iter().enumerate().skip(1);
+            for (phase, it) in phases.filter(|(_, it)| it.at.0 <= plot.lasts.0) {
+                let (backend, phase) = (backend as u32, phase as u32);
+                self.schedule(it.at, EngineEvent::Phase { backend, phase });
             }
         }
-        for endpoint in 0..self.probes.len() {
-            self.schedule_probe(endpoint);
+        let is_recorded = plot.recording.as_ref().is_some_and(|it| it.probes.is_some());
+        for replica in (0..self.replicas.len() as u32).filter(|_| !is_recorded) {
+            for endpoint in 0..plot.world.probes.len() {
+                self.schedule_probe(replica, endpoint);
+            }
         }
+        self.schedule_reunions();
     }
 
     fn happen(&mut self, now: Now, event: EngineEvent) {
         match event {
-            EngineEvent::Phase { backend } => self.change_phase(now, backend as usize),
+            EngineEvent::Phase { backend, phase } => {
+                self.change_phase(now, backend as usize, phase as usize);
+            }
             EngineEvent::Call { slot, turn } => {
                 if self.calls[slot as usize].turn == turn {
                     self.go_ahead(now, slot);
                 }
             }
             EngineEvent::Retry { slot } => self.ask(now, slot),
-            EngineEvent::ProbeTick { endpoint } => self.probe_tick(now, endpoint as usize),
-            EngineEvent::ProbeEnd { endpoint, outcome } => {
-                self.probe_end(now, endpoint as usize, outcome);
+            EngineEvent::ProbeTick { replica, endpoint } => {
+                self.probe_tick(now, replica, endpoint as usize);
             }
+            EngineEvent::ProbeEnd { replica, endpoint, outcome } => {
+                self.probe_end(now, replica, endpoint as usize, outcome);
+            }
+            EngineEvent::Hear { replica, message } => self.hear(now, replica, message),
+            EngineEvent::Reunion { replica } => self.reunite(now, replica),
+            EngineEvent::Arrive { arrival } => self.arrive_recorded(now, arrival),
+            EngineEvent::Choose { slot, turn } => {
+                if self.calls[slot as usize].turn == turn {
+                    self.go_on(now, slot);
+                }
+            }
+            EngineEvent::Probed { probe } => self.probed(now, probe),
+            EngineEvent::Act { action } => self.act(now, action),
         }
     }
 
     fn schedule(&mut self, at: Now, event: EngineEvent) {
         self.number += 1;
-        self.heap.push(Reverse((at, self.number, event)));
+        // Of one millisecond, what was recorded comes first, in its own order.
+        self.heap.push(Reverse((at, SIMULATED + self.number, event)));
+    }
+
+    /// The route of a call, in the core of its replica.
+    fn route_of(&self, slot: u32) -> (&Arc<Route>, &AskedRoute) {
+        let call = &self.calls[slot as usize];
+        let place = usize::from(call.route);
+        (&self.replicas[call.replica as usize].routes[place], &self.routes[place])
     }
 
     /// What the end of the timeline looks like.
     fn look_around(&mut self, end: Now) {
-        let snapshot = self.core.snapshot(end);
-        self.states = snapshot.backends.iter().map(|it| it.state).collect();
-        for (tally, backend) in self.tally.backends.iter_mut().zip(&snapshot.backends) {
-            tally.is_healthy_at_end = backend.healthy;
+        for tally in &mut self.tally.backends {
+            tally.is_healthy_at_end = true;
+        }
+        for replica in &self.replicas {
+            let snapshot = replica.core.snapshot(end);
+            let states: Vec<State> = snapshot.backends.iter().map(|it| it.state).collect();
+            for (tally, backend) in self.tally.backends.iter_mut().zip(&snapshot.backends) {
+                tally.is_healthy_at_end &= backend.healthy;
+            }
+            if self.states.is_empty() {
+                self.states = states.clone();
+            }
+            for (worst, state) in self.states.iter_mut().zip(&states) {
+                *worst = (*worst).max(*state);
+            }
+            self.replica_states.push(states);
         }
     }
 }

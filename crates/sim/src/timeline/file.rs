@@ -1,6 +1,9 @@
 //! The file format of a timeline: what may be written, with its defaults.
 //!
-//! Plain types, decoded along their schema; rules between keys are in `check.rs`.
+//! Plain types, decoded along their schema; rules between keys are in `check.rs`. What a gateway
+//! recorded is in `file/recording.rs`.
+
+pub(super) mod recording;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -8,7 +11,7 @@ use serde::Deserialize;
 use tidegate_config::{
     duration::Duration,
     file::{
-        HealthFile, HoldFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, ProbeFile,
+        Api, HealthFile, HoldFile, LastResortFile, OnAuthErrorWord, Pick, PinWord, ProbeFile,
         RetryBudgetFile, TimeoutsFile,
     },
     percent::Percent,
@@ -22,25 +25,71 @@ pub(super) struct TimelineFile {
     pub(super) scenario: Option<String>,
     /// One line for humans.
     pub(super) about: Option<String>,
-    /// `default`, the path of a tidegate.yaml, or routes and health settings as a map.
+    /// `default`, the path of a tidegate.yaml or its whole text, or routes and health settings as a
+    /// map.
     pub(super) config: Option<ConfigKey>,
     /// How long it lasts.
     #[serde(rename = "for")]
     pub(super) lasts: Duration,
     /// Who asks, and how often.
     pub(super) traffic: TrafficFile,
+    /// How many replicas of the gateway the requests are spread over [1].
+    pub(super) replicas: Option<u32>,
+    /// How what one replica learns reaches the others.
+    pub(super) bus: Option<BusFile>,
+    /// How requests are spread over the replicas.
+    pub(super) spread: Option<SpreadWord>,
     /// What each backend does, phase after phase.
     pub(super) backends: IndexMap<String, Vec<PhaseFile>>,
     /// What must be true at the end.
     #[serde(default)]
     pub(super) expect: TimelineExpectFile,
+    /// With `arrivals: recorded`: the requests, exactly as a gateway recorded them.
+    pub(super) recording: Option<recording::RecordingFile>,
+}
+
+/// What lies between the replicas of a fleet.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct BusFile {
+    /// How long a message takes from one replica to another [5ms].
+    pub(super) delay: Option<Duration>,
+    /// The share of messages that a replica does not get [0%].
+    pub(super) loss: Option<Percent>,
+    /// When a replica is cut off from the others.
+    pub(super) cut: Vec<CutFile>,
+}
+
+/// A replica is cut off: it tells nothing and hears nothing.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CutFile {
+    /// From when on.
+    pub(super) at: Duration,
+    /// For how long.
+    #[serde(rename = "for")]
+    pub(super) lasts: Duration,
+    /// Which one, from 1.
+    pub(super) replica: u32,
+}
+
+/// How requests are spread over the replicas of a fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SpreadWord {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// All requests of a session reach the same one.
+    Session,
 }
 
 /// Which settings the core runs with.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum ConfigKey {
-    /// `default`: one route, a tier per backend in file order, affinity 30m. Else a path.
+    /// `default`: one route, a tier per backend in file order, affinity 30m. Else a path, or the
+    /// text of a file if it has several lines.
     Word(String),
     /// Written here.
     Inline(Box<InlineConfig>),
@@ -82,6 +131,26 @@ pub(super) struct InlineConfig {
     pub(super) probe: ProbeFile,
     /// How long each part of an attempt may take.
     pub(super) timeouts: TimeoutsFile,
+    /// What single backends speak and can do; absent: everything.
+    pub(super) targets: IndexMap<String, InlineTarget>,
+}
+
+/// What a backend speaks and can do. What is absent is unknown, and taken for granted.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct InlineTarget {
+    /// The wire format it speaks; absent: all of them.
+    pub(super) api: Option<Api>,
+    /// Whether it takes tool definitions.
+    pub(super) tools: Option<bool>,
+    /// Whether it takes images.
+    pub(super) vision: Option<bool>,
+    /// Whether it takes documents.
+    pub(super) documents: Option<bool>,
+    /// Whether its answers can be held to a JSON schema.
+    pub(super) json_schema: Option<bool>,
+    /// Whether it reasons.
+    pub(super) reasoning: Option<bool>,
 }
 
 /// Who asks, and how often.
@@ -103,6 +172,54 @@ pub(super) struct TrafficFile {
     pub(super) clients_retry: u8,
     /// How long a client waits for the first byte, as an SDK's timeout header says; at least 1s.
     pub(super) patience: Option<Duration>,
+    /// What clients speak: targets of other dialects get their requests converted. Absent: what
+    /// every target understands.
+    pub(super) dialect: Option<DialectWord>,
+    /// What requests need of a target: one that is known to lack it is no candidate.
+    #[serde(default)]
+    pub(super) needs: Vec<NeedWord>,
+}
+
+/// A dialect of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DialectWord {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Messages,
+    /// Gemini's `generateContent`.
+    Gemini,
+}
+
+impl DialectWord {
+    /// The path that such clients use: what it needs is the data plane's to say.
+    pub(super) const fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Responses => "/v1/responses",
+            Self::Messages => "/v1/messages",
+            Self::Gemini => "/v1beta/models/m:generateContent",
+        }
+    }
+}
+
+/// Something that a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum NeedWord {
+    /// It brings tool definitions.
+    Tools,
+    /// It brings images.
+    Vision,
+    /// It brings documents.
+    Documents,
+    /// It wants an answer that follows a JSON schema.
+    JsonSchema,
+    /// It asks for reasoning.
+    Reasoning,
 }
 
 /// How requests are spread over time.
@@ -114,6 +231,8 @@ pub(super) enum ArrivalPattern {
     Poisson,
     /// All at the same distance.
     Even,
+    /// As `recording` has them; the rate is for readers only.
+    Recorded,
 }
 
 /// What a backend does from a moment on, until its next phase.
@@ -123,6 +242,8 @@ pub(super) struct PhaseFile {
     /// From when on. Every phase needs it; one that is missing or cannot be read keeps no other
     /// phase from being checked.
     pub(super) at: Option<Duration>,
+    /// The one replica that meets it, from 1; the others stay in the phase that they are in.
+    pub(super) replica: Option<u32>,
     /// What it does; needed likewise.
     #[serde(rename = "do")]
     pub(super) action: Option<BackendAction>,
@@ -221,6 +342,8 @@ pub(super) struct TimelineExpectFile {
     pub(super) sessions_moved: Option<Most<u64>>,
     /// How long clients wait for the first content.
     pub(super) wait: Option<Wait>,
+    /// Attempts that reached a backend, of all replicas together.
+    pub(super) hits: IndexMap<String, Hits>,
     /// Backends that are healthy at the end.
     pub(super) healthy_at_end: Vec<String>,
 }
@@ -243,6 +366,20 @@ pub(super) struct Moments {
     pub(super) after: Option<Duration>,
     /// At most this often; 0: never.
     pub(super) max: Option<u64>,
+}
+
+/// How many, within a span of time.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Hits {
+    /// The least that is right.
+    pub(super) min: Option<u64>,
+    /// The most that is right.
+    pub(super) max: Option<u64>,
+    /// Only those from this moment on.
+    pub(super) after: Option<Duration>,
+    /// Only those before this moment.
+    pub(super) before: Option<Duration>,
 }
 
 /// A share between two bounds.

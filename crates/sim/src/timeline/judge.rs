@@ -82,6 +82,20 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Judgement {
             let from = Now(at.0.saturating_sub(found.0));
             Judgement { look_at: Some((from, at)), ..plain(wanted, got, found <= max) }
         }
+        Want::Hits { backend, span, min, max } => {
+            let count = hits_of(plot, tally, want);
+            let bounds = match (min, max) {
+                (0, u64::MAX) => String::new(),
+                (0, max) => format!(" ≤ {max}"),
+                (min, u64::MAX) => format!(" ≥ {min}"),
+                (min, max) => format!(" {min} to {max}"),
+            };
+            let wanted = format!("hits of {}{}{bounds}", id(backend), when(span));
+            let from = (span.after > Now::ZERO).then_some(span.after);
+            let look_at = from.or(edge(span)).map(|at| (at, edge(span).unwrap_or(at)));
+            let holds = (min..=max).contains(&count);
+            Judgement { look_at, ..plain(wanted, count.to_string(), holds) }
+        }
         Want::HealthyAtEnd { backend } => {
             let holds = tally.backends[backend].is_healthy_at_end;
             let got = if holds { "healthy" } else { "unhealthy" };
@@ -90,6 +104,13 @@ fn verdict(plot: &Plot, tally: &Tally, want: Want) -> Judgement {
             Judgement { look_at: Some((end, end)), ..plain(wanted, got.to_owned(), holds) }
         }
     }
+}
+
+/// The count that belongs to an expectation about hits.
+fn hits_of(plot: &Plot, tally: &Tally, want: Want) -> u64 {
+    let mut wants = plot.wants.iter().filter(|it| matches!(it, Want::Hits { .. }));
+    let place = wants.position(|it| *it == want);
+    place.and_then(|place| tally.hits.get(place)).copied().unwrap_or_default()
 }
 
 fn times(count: u64) -> String {
@@ -111,7 +132,7 @@ fn at_most(what: &str, count: u64, max: u64) -> Judgement {
 fn opens(id: &str, tally: &Tally, backend: usize, span: Span) -> Judgement {
     let first = tally.backends[backend].first_open;
     let got = first.map_or("never".to_owned(), |at| format!("at {}", seconds(at)));
-    let holds = first.is_some_and(|at| is_within(at, span));
+    let holds = first.is_some_and(|at| span.has(at));
     let look_at = first.or(edge(span)).map(|at| (at, at));
     Judgement { look_at, ..plain(format!("{id} opens{}", when(span)), got, holds) }
 }
@@ -125,7 +146,7 @@ fn closes(plot: &Plot, tally: &Tally, backend: usize, span: Span) -> Judgement {
         Some(at) if is_open_again => format!("at {}, but opened again", seconds(at)),
         Some(at) => format!("at {}", seconds(at)),
     };
-    let holds = !is_open_again && closed.is_some_and(|at| is_within(at, span));
+    let holds = !is_open_again && closed.is_some_and(|at| span.has(at));
     let look_at = closed.or(edge(span)).map(|at| (at, at));
     Judgement { look_at, ..plain(format!("{id} closes{}", when(span)), got, holds) }
 }
@@ -139,10 +160,6 @@ fn share(what: String, count: u64, whole: u64, between: Shares) -> Judgement {
     };
     let holds = (between.min..=between.max).contains(&found);
     plain(format!("{what} {bounds}"), format!("{} of {whole}", percent(found)), holds)
-}
-
-fn is_within(at: Now, span: Span) -> bool {
-    (span.after..span.before).contains(&at)
 }
 
 /// The nearest written bound.

@@ -13,8 +13,10 @@ pub(super) struct Painter {
     view: View,
     /// Slices of the first backend, then of the second, …
     cells: Vec<Cell>,
-    /// Attempts of all backends, by slice.
+    /// Attempts of all backends, by slice; of each replica's lanes their own.
     totals: Vec<u32>,
+    /// Lanes that belong together.
+    group: usize,
     breakers: Vec<Painted>,
 }
 
@@ -34,20 +36,28 @@ struct Painted {
 }
 
 impl Painter {
-    pub(super) fn new(backends: usize, view: View) -> Self {
+    /// Lanes in groups of so many.
+    pub(super) fn new(lanes: usize, group: usize, view: View) -> Self {
+        let group = group.max(1);
         Self {
             view,
-            cells: vec![Cell::default(); backends * SLICES],
-            totals: vec![0; SLICES],
-            breakers: vec![Painted::default(); backends],
+            cells: vec![Cell::default(); lanes * SLICES],
+            totals: vec![0; lanes.div_ceil(group) * SLICES],
+            group,
+            breakers: vec![Painted::default(); lanes],
         }
+    }
+
+    pub(super) fn has(&self, lane: usize) -> bool {
+        lane < self.breakers.len()
     }
 
     pub(super) fn attempt(&mut self, now: Now, backend: usize) {
         if let Some(slice) = self.slice(now) {
             let cell = &mut self.cells[backend * SLICES + slice];
             cell.attempts = cell.attempts.saturating_add(1);
-            self.totals[slice] = self.totals[slice].saturating_add(1);
+            let total = &mut self.totals[backend / self.group * SLICES + slice];
+            *total = total.saturating_add(1);
         }
     }
 
@@ -74,7 +84,8 @@ impl Painter {
             self.breaker(end, backend, open_until);
         }
         let cells = &self.cells[backend * SLICES..(backend + 1) * SLICES];
-        cells.iter().zip(&self.totals).map(|(cell, of)| Cell { of: *of, ..*cell }).collect()
+        let totals = &self.totals[backend / self.group * SLICES..];
+        cells.iter().zip(totals).map(|(cell, of)| Cell { of: *of, ..*cell }).collect()
     }
 
     fn paint(&mut self, backend: usize, from: Now, to: Now, brush: impl Fn(&mut Cell)) {
@@ -105,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_breaker_is_open_until_its_deadline_and_half_open_after_it() {
-        let mut painter = Painter::new(1, view(480));
+        let mut painter = Painter::new(1, 1, view(480));
         painter.breaker(Now(100), 0, Some(Now(130)));
         painter.breaker(Now(140), 0, None);
         let cells = painter.finish(0);
@@ -117,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_lies_after_the_end_is_not_painted() {
-        let mut painter = Painter::new(1, view(10));
+        let mut painter = Painter::new(1, 1, view(10));
         painter.attempt(Now(10), 0);
         painter.trouble(0, Now(20), Now(30));
         painter.breaker(Now(50), 0, Some(Now(60)));
@@ -126,14 +137,14 @@ mod tests {
 
     #[test]
     fn a_timeline_of_no_length_is_painted() {
-        let mut painter = Painter::new(1, view(0));
+        let mut painter = Painter::new(1, 1, view(0));
         painter.attempt(Now(0), 0);
         assert_eq!(painter.finish(0).len(), SLICES);
     }
 
     #[test]
     fn a_view_shows_what_began_before_it() {
-        let mut painter = Painter::new(1, View { from: Now(100), to: Now(580) });
+        let mut painter = Painter::new(1, 1, View { from: Now(100), to: Now(580) });
         painter.breaker(Now(50), 0, Some(Now(110)));
         painter.attempt(Now(99), 0);
         let cells = painter.finish(0);

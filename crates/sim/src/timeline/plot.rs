@@ -1,13 +1,16 @@
 //! A plot: a timeline that was found sound, with everything a run needs and nothing left open.
 
+use std::sync::Arc;
+
 use tidegate_config::file::Timeouts;
 use tidegate_core::{
     probe::ProbeSettings,
+    route::Needs,
     settings::Settings,
     time::{Millis, Now},
 };
 
-use super::script::Script;
+use super::{recording::Recording, script::Script};
 use crate::scenario::Origin;
 
 /// Everything a run needs.
@@ -22,8 +25,12 @@ pub(super) struct Plot {
     pub(super) casting: Vec<String>,
     pub(super) lasts: Millis,
     pub(super) traffic: Traffic,
+    /// `None`: one gateway alone.
+    pub(super) fleet: Option<Fleet>,
     pub(super) world: TimelineWorld,
     pub(super) wants: Vec<Want>,
+    /// The requests, where they were recorded.
+    pub(super) recording: Option<Arc<Recording>>,
 }
 
 /// Who asks, and how often.
@@ -37,6 +44,27 @@ pub(super) struct Traffic {
     pub(super) clients_retry: u8,
     /// How long a client waits for the first byte; absent: it does not say.
     pub(super) patience: Option<Millis>,
+    /// What each request needs of a target.
+    pub(super) needs: Needs,
+}
+
+/// Several replicas of the gateway, and what lies between them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fleet {
+    pub(super) replicas: u32,
+    /// Whether all requests of a session reach the same replica.
+    pub(super) is_by_session: bool,
+    pub(super) delay: Millis,
+    pub(super) loss: f64,
+    pub(super) cuts: Vec<Cut>,
+}
+
+/// A replica, counted from 0, is cut off from a moment (included) to a moment (excluded).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) replica: u32,
+    pub(super) from: Now,
+    pub(super) to: Now,
 }
 
 /// The core's settings, and what stands behind each backend.
@@ -45,6 +73,8 @@ pub(super) struct TimelineWorld {
     pub(super) settings: Settings,
     /// The index of the route that all requests ask for.
     pub(super) route: usize,
+    /// Further routes, that recorded requests ask for.
+    pub(super) more_routes: Vec<usize>,
     /// By backend.
     pub(super) scripts: Vec<Script>,
     /// By backend.
@@ -54,9 +84,20 @@ pub(super) struct TimelineWorld {
 }
 
 impl TimelineWorld {
-    /// The route's backends in tier order, each with its tier.
+    /// The backends of the routes in tier order, each with its tier, each once.
     pub(super) fn cast(&self) -> Vec<(usize, usize)> {
-        let tiers = self.settings.routes[self.route].tiers.iter().enumerate();
+        let mut cast: Vec<(usize, usize)> = self.members(self.route);
+        for (backend, tier) in self.more_routes.iter().flat_map(|&it| self.members(it)) {
+            if !cast.iter().any(|(known, _)| *known == backend) {
+                cast.push((backend, tier));
+            }
+        }
+        cast
+    }
+
+    /// The backends of a route in tier order, each with its tier.
+    pub(super) fn members(&self, route: usize) -> Vec<(usize, usize)> {
+        let tiers = self.settings.routes[route].tiers.iter().enumerate();
         tiers.flat_map(|(tier, members)| members.iter().map(move |it| (it.backend, tier))).collect()
     }
 
@@ -82,6 +123,7 @@ pub(super) enum Want {
     SessionsMoved { max: u64 },
     WaitP95 { max: Millis },
     WaitMax { max: Millis },
+    Hits { backend: usize, span: Span, min: u64, max: u64 },
     HealthyAtEnd { backend: usize },
 }
 
@@ -90,6 +132,12 @@ pub(super) enum Want {
 pub(super) struct Span {
     pub(super) after: Now,
     pub(super) before: Now,
+}
+
+impl Span {
+    pub(super) fn has(self, at: Now) -> bool {
+        (self.after..self.before).contains(&at)
+    }
 }
 
 /// Bounds of a share, both included.
@@ -108,6 +156,7 @@ impl Want {
             | Self::Closes { backend, .. }
             | Self::Share { backend, .. }
             | Self::FirstShare { backend, .. }
+            | Self::Hits { backend, .. }
             | Self::HealthyAtEnd { backend } => Some(backend),
             Self::ClientFailures { .. }
             | Self::Amplification { .. }
@@ -127,6 +176,7 @@ impl Want {
             | Self::Closes { backend, .. }
             | Self::Share { backend, .. }
             | Self::FirstShare { backend, .. }
+            | Self::Hits { backend, .. }
             | Self::HealthyAtEnd { backend } => *backend = other,
             Self::ClientFailures { .. }
             | Self::Amplification { .. }
@@ -141,9 +191,17 @@ impl Want {
 }
 
 impl Plot {
+    /// How many replicas of the gateway there are.
+    pub(super) fn replicas(&self) -> usize {
+        self.fleet.as_ref().map_or(1, |it| it.replicas as usize)
+    }
+
     /// The same story in the world of a config: the first script is played by the first target of
     /// its route, in tier order, and so on. Who has no counterpart is left out.
     pub(super) fn recast(&self, config: &str, mut world: TimelineWorld) -> Self {
+        if let Some(recording) = &self.recording {
+            return self.recast_recorded(recording, config, world);
+        }
         let new_cast = world.cast();
         let part = |backend: usize| new_cast.get(backend).map(|(backend, _)| *backend);
         let mut casting = Vec::new();
@@ -164,5 +222,35 @@ impl Plot {
         };
         let wants = self.wants.iter().filter_map(recast).collect();
         Self { config: Some(config.to_owned()), casting, world, wants, ..self.clone() }
+    }
+
+    /// A recording in the world of a config: backends and routes are those of the same name.
+    fn recast_recorded(
+        &self,
+        recording: &Recording,
+        config: &str,
+        mut world: TimelineWorld,
+    ) -> Self {
+        let mut casting = Vec::new();
+        let mut known = vec![false; world.settings.backends.len()];
+        for (old, script) in self.world.scripts.iter().enumerate() {
+            let id = &self.world.settings.backends[old].id;
+            match world.settings.backends.iter().position(|it| it.id == *id) {
+                Some(new) => {
+                    world.scripts[new] = script.clone();
+                    known[new] = true;
+                }
+                None => casting.push(format!("{id} is not in this config")),
+            }
+        }
+        let recording = recording.resolved(&mut world);
+        for (backend, _) in world.cast().into_iter().filter(|(backend, _)| !known[*backend]) {
+            let id = &world.settings.backends[backend].id;
+            casting.push(format!("{id} was not in the record: it is taken to answer well"));
+        }
+        casting.extend(recording.notes.iter().cloned());
+        let recording = Some(Arc::new(recording));
+        let config = Some(config.to_owned());
+        Self { config, casting, world, wants: Vec::new(), recording, ..self.clone() }
     }
 }

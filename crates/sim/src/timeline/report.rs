@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     audit::Violation,
+    lanes::Picture,
     scenario::{Failure, Format, RenderOptions},
 };
 
@@ -34,9 +35,11 @@ pub struct TimelineReport {
     seed: u64,
     tally: Tally,
     states: Vec<State>,
+    replica_states: Vec<Vec<State>>,
     verdicts: Vec<Judgement>,
     violations: Vec<Violation>,
     failures: Vec<Failure>,
+    decisions: Vec<String>,
 }
 
 /// A replay shows this much before and after the cause.
@@ -72,6 +75,8 @@ impl TimelineReport {
             seed,
             tally: run.tally,
             states: run.states,
+            replica_states: run.replica_states,
+            decisions: run.decisions,
             verdicts,
             violations: run.violations,
         }
@@ -115,10 +120,32 @@ impl TimelineReport {
         if options.ascii && options.format != Format::Json { text::to_ascii(&text) } else { text }
     }
 
+    /// What was played.
+    pub(super) fn plot(&self) -> &Plot {
+        &self.plot
+    }
+
+    /// What was counted.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The decision of each recorded request, one line each; nothing without a recording.
+    #[must_use]
+    pub fn decisions(&self) -> &[String] {
+        &self.decisions
+    }
+
     /// Its stable JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json::report(self)
+    }
+
+    /// Its lanes over the whole timeline, in slices of equal length.
+    #[must_use]
+    pub fn picture(&self) -> Picture {
+        text::picture(self, &RenderOptions::default())
     }
 
     /// The view that options ask for; the whole timeline unless they say otherwise.

@@ -14,6 +14,8 @@ pub(super) struct Script {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Phase {
     pub(super) at: Now,
+    /// The one replica that meets it, from 0; `None` = all.
+    pub(super) replica: Option<u32>,
     /// What a reader calls it.
     pub(super) word: &'static str,
     pub(super) act: Act,
@@ -91,6 +93,7 @@ impl Phase {
     pub(super) fn fine(at: Now, pace: Pace) -> Self {
         Self {
             at,
+            replica: None,
             word: "ok",
             act: Act::Answer { factor: 1.0 },
             share: 1.0,

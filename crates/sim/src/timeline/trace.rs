@@ -19,8 +19,18 @@ const ENTRIES_MAX: usize = 200_000;
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct TraceEntry {
+    /// The replica where it happened, from 1, in a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replica: Option<u32>,
+    #[serde(flatten)]
+    event: TraceEvent,
+}
+
+/// What a line of a trace tells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum TraceEntry {
+enum TraceEvent {
     /// A backend changed.
     Transition(Transition),
     /// A request hopped or failed.
@@ -29,7 +39,7 @@ pub(super) enum TraceEntry {
 
 /// A request that hopped or failed, at the moment it was over.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct RequestEntry {
+struct RequestEntry {
     at: Now,
     began: Now,
     session: String,
@@ -51,7 +61,7 @@ pub(super) struct KeyPin {
 
 /// One of its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct AttemptEntry {
+struct AttemptEntry {
     backend: Arc<str>,
     /// The key's number in the target's pool, from 1, where it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,12 +78,19 @@ pub(super) struct AttemptEntry {
 #[derive(Debug, Default)]
 pub(super) struct Tracer {
     span: Option<View>,
+    /// Whether a line says at which replica.
+    is_fleet: bool,
     pub(super) entries: Vec<TraceEntry>,
 }
 
 impl Tracer {
-    pub(super) fn new(span: Option<View>) -> Self {
-        Self { span, entries: Vec::new() }
+    pub(super) fn new(span: Option<View>, is_fleet: bool) -> Self {
+        Self { span, is_fleet, entries: Vec::new() }
+    }
+
+    fn add(&mut self, replica: u32, event: TraceEvent) {
+        let replica = self.is_fleet.then_some(replica + 1);
+        self.entries.push(TraceEntry { replica, event });
     }
 
     pub(super) fn wants(&self, now: Now) -> bool {
@@ -81,16 +98,16 @@ impl Tracer {
             && self.entries.len() < ENTRIES_MAX
     }
 
-    pub(super) fn transition(&mut self, transition: Transition) {
+    pub(super) fn transition(&mut self, replica: u32, transition: Transition) {
         if self.wants(transition.at) {
-            self.entries.push(TraceEntry::Transition(transition));
+            self.add(replica, TraceEvent::Transition(transition));
         }
     }
 
     pub(super) fn request(
         &mut self,
         now: Now,
-        session: &str,
+        (session, replica): (&str, u32),
         plan: &Plan,
         finish: &Finish,
         pin: Option<KeyPin>,
@@ -106,7 +123,7 @@ impl Tracer {
             is_trial: it.is_trial,
             is_last_resort: it.is_last_resort,
         };
-        self.entries.push(TraceEntry::Request(RequestEntry {
+        let request = RequestEntry {
             at: now,
             began: plan.began(),
             session: session.to_owned(),
@@ -114,17 +131,19 @@ impl Tracer {
             end: finish.end,
             status: finish.status,
             pin,
-        }));
+        };
+        self.add(replica, TraceEvent::Request(request));
     }
 }
 
 impl TraceEntry {
     /// One line for people.
     pub(super) fn line(&self, is_ascii: bool) -> String {
-        match self {
-            Self::Transition(it) => transition_line(it, is_ascii),
-            Self::Request(it) => it.line(is_ascii),
-        }
+        let line = match &self.event {
+            TraceEvent::Transition(it) => transition_line(it, is_ascii),
+            TraceEvent::Request(it) => it.line(is_ascii),
+        };
+        self.replica.map_or(line.clone(), |replica| format!("r{replica:<3} {line}"))
     }
 }
 
@@ -178,6 +197,9 @@ fn transition_line(it: &Transition, is_ascii: bool) -> String {
             format!("{} until {}", reason.word(), moment(*until))
         }
         Change::Healed { reason } => format!("{} healed by a success", reason.word()),
+        Change::Suspected { until } => {
+            format!("suspected until {}: it opened elsewhere", moment(*until))
+        }
     };
     let scope = match it.scope {
         Scope::Backend => "",

@@ -16,6 +16,7 @@
 //! | cannot be read: missing, a directory, not UTF-8, not YAML | 3 |
 
 mod connect;
+mod dialects;
 mod predict;
 mod report;
 

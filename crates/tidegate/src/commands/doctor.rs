@@ -12,7 +12,6 @@
 mod finding;
 mod listeners;
 mod machine;
-mod redact;
 mod report;
 mod upstreams;
 

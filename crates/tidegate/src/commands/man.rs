@@ -21,6 +21,8 @@ Examples:
 const VARIABLES: &[(&str, &str)] = &[
     ("TIDEGATE_CONFIG", "The config file, where no argument names one."),
     ("TIDEGATE_URL", "The gateway that `tools` and `mcp` speak to."),
+    ("TIDEGATE_ADMIN_URL", "The admin listener that `status`, `explain` and the verbs ask."),
+    ("TIDEGATE_ADMIN_TOKEN", "The token of that listener, which every change needs."),
     ("TIDEGATE_KEY", "The key for a gateway that asks for one."),
     ("NO_COLOR, CLICOLOR_FORCE", "Whether output is coloured, where --color does not say."),
 ];

@@ -16,6 +16,9 @@
 //! | a file cannot be read or has an error | 3 |
 
 mod gather;
+mod moment;
+mod record;
+mod replay;
 mod sweep;
 
 use std::path::PathBuf;
@@ -23,11 +26,11 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tidegate_config::duration::Duration;
 use tidegate_core::time::Now;
 use tidegate_sim::builtin;
 use tidegate_sim::scenario::{Format, RenderOptions, Report, Scenario};
 
+use self::moment::SimMoment;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -39,6 +42,8 @@ Examples:
   tidegate sim brownout --seeds 1000      one outage, many draws
   tidegate sim --all -c tidegate.yaml     every outage against your own routes
   tidegate sim --print brownout           the source of an example, to start from
+  tidegate sim --from-live 15m -o i.yaml  what a gateway did, as a scenario
+  tidegate sim --replay i.yaml -c b.yaml  the same under another config
 
 Next: `tidegate help scenarios`";
 
@@ -59,14 +64,23 @@ pub(crate) struct SimArgs {
     /// Run this many seeds, from `--seed` on, and show each distinct failure once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// Show a timeline from this simulated time on
-    #[arg(long, value_name = "TIME", value_parser = Duration::parse)]
-    from: Option<Duration>,
-    /// Show a timeline up to this simulated time
-    #[arg(long, value_name = "TIME", value_parser = Duration::parse)]
-    to: Option<Duration>,
+    /// Show a timeline from this simulated time on; of a history, the first moment
+    #[arg(long, value_name = "TIME", value_parser = SimMoment::parse)]
+    from: Option<SimMoment>,
+    /// Show a timeline up to this simulated time; of a history, the last moment
+    #[arg(long, value_name = "TIME", value_parser = SimMoment::parse)]
+    to: Option<SimMoment>,
+    /// Write a recording into this new file; none: to stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The gateway of `--from-live`; none: TIDEGATE_ADMIN_URL, else `admin.listen` of the config
+    #[arg(long, value_name = "URL", requires = "from_live")]
+    admin: Option<String>,
     #[command(flatten)]
     format: FormatArgs,
+    /// Draw a lane for every replica of a simulated fleet
+    #[arg(long)]
+    per_replica: bool,
     /// Show every step; with `--json` as JSON lines
     #[arg(long)]
     trace: bool,
@@ -94,13 +108,25 @@ struct Which {
     /// Print the source of a built-in example instead of running it
     #[arg(long, value_name = "NAME")]
     print: Option<String>,
+    /// Write the last minutes of a running gateway as a scenario with exact arrivals
+    #[arg(long, value_name = "SPAN", num_args = 0..=1, default_missing_value = "15m",
+          value_parser = tidegate_config::duration::Duration::parse)]
+    from_live: Option<tidegate_config::duration::Duration>,
+    /// The same from a history file; `--from` and `--to` say which time
+    #[arg(long, value_name = "FILE")]
+    from_history: Option<PathBuf>,
+    /// Play a recording again; with `--config` under other settings, and show what differs
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
 }
 
 impl Which {
     /// Whether the user left the choice to us.
     fn is_nothing(&self) -> bool {
         let is_named = self.name.is_some() || self.example.is_some() || !self.file.is_empty();
-        !is_named && !self.all && !self.list && self.print.is_none()
+        let is_record = self.from_live.is_some() || self.from_history.is_some();
+        let is_other = self.all || self.list || self.print.is_some() || self.replay.is_some();
+        !is_named && !is_other && !is_record
     }
 }
 
@@ -126,6 +152,16 @@ pub(crate) fn run(args: &SimArgs, printer: &Printer) -> Exit {
     }
     if let Some(name) = &args.which.print {
         return print(name, args, printer);
+    }
+    if args.which.from_live.is_some() || args.which.from_history.is_some() {
+        return record::run(args, printer);
+    }
+    if let Some(path) = &args.which.replay {
+        return replay::run(path, args, printer);
+    }
+    if args.output.is_some() {
+        printer.error("`-o` is for recordings: `--from-live` or `--from-history`");
+        return Exit::Usage;
     }
     if args.which.is_nothing() {
         printer.note("running the example `cascade`; `tidegate sim --list` shows the others");
@@ -251,8 +287,8 @@ fn options(args: &SimArgs, printer: &Printer) -> RenderOptions {
         FormatArgs { table: true, .. } => Format::Table,
         FormatArgs { .. } => Format::Graph,
     };
-    let moment = |at: &Option<Duration>, otherwise| {
-        at.as_ref().map_or(otherwise, |at| Now::ZERO.after(at.millis()))
+    let moment = |at: &Option<SimMoment>, otherwise| {
+        at.as_ref().and_then(SimMoment::simulated).unwrap_or(otherwise)
     };
     RenderOptions {
         format,
@@ -260,6 +296,7 @@ fn options(args: &SimArgs, printer: &Printer) -> RenderOptions {
         ascii: printer.is_ascii(),
         colour: printer.has_colour(),
         trace: args.trace,
+        per_replica: args.per_replica,
         from: moment(&args.from, Now::ZERO),
         to: moment(&args.to, Now::NEVER),
     }

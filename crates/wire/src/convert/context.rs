@@ -15,6 +15,8 @@ pub struct ReplyContext {
     pub includes_usage: bool,
     /// The tools that take free text, so that a call of one becomes free text again.
     pub free_text_tools: Vec<String>,
+    /// Tools whose name the target would refuse: the name that was sent, and the client's own.
+    pub renamed_tools: Vec<(String, String)>,
 }
 
 impl ReplyContext {
@@ -24,7 +26,15 @@ impl ReplyContext {
         let is_free = |tool: &&ToolDefinition| matches!(tool.input, ToolInput::FreeText(_));
         let free_text_tools =
             request.tools.iter().filter(is_free).map(|tool| tool.name.clone()).collect();
-        Self { created_unix_s, includes_usage: request.includes_usage, free_text_tools }
+        let includes_usage = request.includes_usage;
+        Self { created_unix_s, includes_usage, free_text_tools, renamed_tools: Vec::new() }
+    }
+
+    /// Gives a call the client's own name of its tool.
+    pub(super) fn own_name(&self, name: &mut String) {
+        if let Some((_, own)) = self.renamed_tools.iter().find(|(sent, _)| sent == name) {
+            name.clone_from(own);
+        }
     }
 
     /// Whether a call of this tool is free text for the client.
@@ -33,13 +43,13 @@ impl ReplyContext {
         self.free_text_tools.iter().any(|name| name == tool)
     }
 
-    /// Makes calls of free-text tools free text again.
+    /// Gives calls the client's own names of their tools, and makes those of free-text tools free
+    /// text again.
     pub fn restore(&self, parts: &mut [Part]) {
         for part in parts {
-            if let Content::ToolCall(call) = &mut part.content
-                && !call.is_free_text
-                && self.is_free_text(&call.name)
-            {
+            let Content::ToolCall(call) = &mut part.content else { continue };
+            self.own_name(&mut call.name);
+            if !call.is_free_text && self.is_free_text(&call.name) {
                 call.arguments = free_text_of(&call.arguments);
                 call.is_free_text = true;
             }

@@ -7,12 +7,18 @@
 use serde_json::{Map, Value};
 
 use super::fault::{ReplyFault, RequestFault};
+use super::notes::Notes;
+
+/// Fields of answers that clients send back with the history. They ask for nothing.
+const QUIET: [&str; 8] =
+    ["id", "status", "index", "annotations", "logprobs", "citations", "phase", "caller"];
 
 /// An object of a request that is being read, and where it stands.
 #[derive(Debug)]
 pub struct Fields {
     path: String,
-    map: Map<String, Value>,
+    /// In no order. Objects have few fields, and a look at all of them is quicker than a hash.
+    fields: Vec<(String, Value)>,
 }
 
 type Read<T> = Result<T, RequestFault>;
@@ -34,7 +40,7 @@ impl Fields {
     /// It is no object.
     pub fn new(path: String, value: Value) -> Read<Self> {
         match value {
-            Value::Object(map) => Ok(Self { path, map }),
+            Value::Object(map) => Ok(Self { path, fields: map.into_iter().collect() }),
             _ if path.is_empty() => Err(RequestFault::invalid("body", "must be an object")),
             _ => Err(RequestFault::invalid(path, "must be an object")),
         }
@@ -54,8 +60,10 @@ impl Fields {
 
     /// Takes a field that is not null.
     pub fn take(&mut self, key: &str) -> Option<Value> {
+        let at = self.fields.iter().position(|(name, _)| name == key)?;
         // The order of what is left is shown to nobody, so the quick removal serves.
-        self.map.swap_remove(key).filter(|value| !value.is_null())
+        let (_, value) = self.fields.swap_remove(at);
+        Some(value).filter(|value| !value.is_null())
     }
 
     /// Takes a string.
@@ -144,6 +152,19 @@ impl Fields {
     /// It, or one of its elements, is something else.
     pub fn objects(&mut self, key: &str) -> Read<Vec<Self>> {
         let values = self.list(key)?;
+        self.numbered(key, values)
+    }
+
+    /// The same, of at most so many elements.
+    ///
+    /// # Errors
+    /// As for [`Self::objects`], or it is longer.
+    pub fn objects_up_to(&mut self, key: &str, most: usize) -> Read<Vec<Self>> {
+        let values = self.list_up_to(key, most)?;
+        self.numbered(key, values)
+    }
+
+    fn numbered(&self, key: &str, values: Vec<Value>) -> Read<Vec<Self>> {
         let base = self.path(key);
         let numbered = values.into_iter().enumerate();
         numbered.map(|(at, value)| Self::new(format!("{base}[{at}]"), value)).collect()
@@ -158,12 +179,37 @@ impl Fields {
         self.take(key).map(|value| Self::new(path, value)).transpose()
     }
 
+    /// Whether a field is there and not null.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.fields.iter().any(|(name, value)| name == key && !value.is_null())
+    }
+
+    /// Takes a list of at most so many elements.
+    ///
+    /// # Errors
+    /// It is something else, or longer.
+    pub fn list_up_to(&mut self, key: &str, most: usize) -> Read<Vec<Value>> {
+        let values = self.list(key)?;
+        if values.len() > most {
+            return Err(self.fault(key, format!("has more than {most} elements")));
+        }
+        Ok(values)
+    }
+
+    /// Notes what was not taken: it does not cross.
+    pub fn note_rest(self, notes: &mut Notes) {
+        for (key, value) in &self.fields {
+            if !value.is_null() && !QUIET.contains(&key.as_str()) {
+                notes.dropped(self.path(key), "no other dialect has it");
+            }
+        }
+    }
+
     /// What was not taken and is not null.
     #[must_use]
     pub fn rest(self) -> Map<String, Value> {
-        let mut map = self.map;
-        map.retain(|_, value| !value.is_null());
-        map
+        self.fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
     }
 }
 

@@ -6,35 +6,50 @@
 //! client's dialect would refuse a seal that it did not make.
 //!
 //! Rules:
-//! - A request without the mark is not touched, and not parsed: the search for the mark is all.
+//! - A request without a mark is not touched, and not parsed: the search for the marks is all.
+//! - Reasoning of a Responses client that OpenAI did not make goes, sealed or not, and so does a
+//!   reference to it: OpenAI would look for it and find nothing.
+//! - A call of a Gemini client that another vendor made is marked as Google documents it, for the
+//!   models that refuse a call without a signature.
 //! - With the mark, foreign thinking goes. If it led to the tool call whose result is being sent,
 //!   Anthropic is asked without thinking, because it wants such a call to begin with its own.
 
 use memchr::memmem;
 use serde_json::{Map, Value};
 
+use super::gemini::signature::FOREIGN_CALL;
+use super::gemini::thinking::wants_signatures;
 use super::part::FOREIGN_SEAL;
+use super::responses::item::OWN_REASONING;
 use crate::dialect::Dialect;
 
 /// How a mark begins where a field is base64 (Gemini's).
 const FOREIGN_BASE64: &str = "dGlkZWdhdGU6";
 
-/// The request without thinking of other vendors; `None` if it has none and stays as it is.
+/// The request to this model without thinking of other vendors; `None` if it has none and stays as
+/// it is.
 #[must_use]
-pub fn without_foreign_thinking(dialect: Dialect, body: &[u8]) -> Option<Vec<u8>> {
-    let mark = match dialect {
-        Dialect::AnthropicMessages | Dialect::OpenAiResponses => FOREIGN_SEAL,
-        Dialect::Gemini => FOREIGN_BASE64,
+pub fn without_foreign_thinking(dialect: Dialect, model: &str, body: &[u8]) -> Option<Vec<u8>> {
+    let marks: &[&str] = match dialect {
+        Dialect::AnthropicMessages => &[FOREIGN_SEAL],
+        Dialect::OpenAiResponses => &[FOREIGN_SEAL, OWN_REASONING],
+        Dialect::Gemini => &[FOREIGN_BASE64],
         _ => return None,
     };
-    memmem::find(body, format!("\"{mark}").as_bytes())?;
+    let has = |mark: &&str| memmem::find(body, format!("\"{mark}").as_bytes()).is_some();
+    marks.iter().find(|mark| has(mark))?;
     let mut request: Value = serde_json::from_slice(body).ok()?;
     let is_changed = match dialect {
         Dialect::AnthropicMessages => clean_messages(&mut request),
         Dialect::OpenAiResponses => clean_list(&mut request["input"], |item| {
-            item["type"] == "reasoning" && is_foreign(&item["encrypted_content"])
+            let is_own = item["id"].as_str().is_some_and(|id| id.starts_with(OWN_REASONING));
+            match item["type"].as_str() {
+                Some("reasoning") => is_own || is_foreign(&item["encrypted_content"]),
+                Some("item_reference") => is_own,
+                _ => false,
+            }
         }),
-        _ => clean_contents(&mut request),
+        _ => clean_contents(&mut request, wants_signatures(model)),
     };
     is_changed.then(|| request.to_string().into_bytes())
 }
@@ -81,22 +96,27 @@ fn calls_without_thinking(messages: &[Value]) -> bool {
     has("tool_use") && !has("thinking") && !has("redacted_thinking")
 }
 
-fn clean_contents(request: &mut Value) -> bool {
+fn clean_contents(request: &mut Value, wants_signatures: bool) -> bool {
     let mut is_changed = false;
     let contents = request.get_mut("contents").and_then(Value::as_array_mut);
     for content in contents.into_iter().flatten() {
         let parts = content.get_mut("parts").and_then(Value::as_array_mut);
         for part in parts.into_iter().flatten().filter_map(Value::as_object_mut) {
-            is_changed |= clean_part(part, "thoughtSignature");
-            is_changed |= clean_part(part, "thought_signature");
+            let is_call =
+                ["functionCall", "function_call"].iter().any(|key| part.contains_key(*key));
+            for key in ["thoughtSignature", "thought_signature"] {
+                is_changed |= clean_part(part, key, is_call && wants_signatures);
+            }
         }
     }
     is_changed
 }
 
-fn clean_part(part: &mut Map<String, Value>, key: &str) -> bool {
+fn clean_part(part: &mut Map<String, Value>, key: &str, is_signed_anyway: bool) -> bool {
     let is_out = part.get(key).is_some_and(is_foreign);
-    if is_out {
+    if is_out && is_signed_anyway {
+        part.insert(key.to_owned(), FOREIGN_CALL.into());
+    } else if is_out {
         part.shift_remove(key);
     }
     is_out
@@ -109,7 +129,11 @@ mod tests {
     use super::*;
 
     fn cleaned(dialect: Dialect, request: &Value) -> Option<Value> {
-        let body = without_foreign_thinking(dialect, request.to_string().as_bytes())?;
+        cleaned_for(dialect, "gemini-2.5-flash", request)
+    }
+
+    fn cleaned_for(dialect: Dialect, model: &str, request: &Value) -> Option<Value> {
+        let body = without_foreign_thinking(dialect, model, request.to_string().as_bytes())?;
         Some(serde_json::from_slice(&body).expect("JSON"))
     }
 
@@ -147,10 +171,19 @@ mod tests {
         let request = json!({ "input": [item("tidegate:google:proof:x"), item("own")] });
         let expected = json!({ "input": [item("own")] });
         assert_eq!(cleaned(Dialect::OpenAiResponses, &request), Some(expected));
+        let unsealed = json!({ "type": "reasoning", "id": "rs_tg_a_0", "summary": [] });
+        let reference = json!({ "type": "item_reference", "id": "rs_tg_a_0" });
+        let other = json!({ "type": "item_reference", "id": "rs_0123" });
+        let request = json!({ "input": [unsealed, reference, other] });
+        let expected = json!({ "input": [other] });
+        assert_eq!(cleaned(Dialect::OpenAiResponses, &request), Some(expected));
         let mut part = json!({ "functionCall": { "name": "f" } });
         part["thoughtSignature"] = json!("dGlkZWdhdGU6eA==");
         let request = json!({ "contents": [{ "parts": [part] }] });
         let expected = json!({ "contents": [{ "parts": [{ "functionCall": { "name": "f" } }] }] });
         assert_eq!(cleaned(Dialect::Gemini, &request), Some(expected));
+        let newer = cleaned_for(Dialect::Gemini, "gemini-3-pro-preview", &request);
+        let signature = &newer.expect("it is cleaned")["contents"][0]["parts"][0];
+        assert_eq!(signature["thoughtSignature"], FOREIGN_CALL);
     }
 }

@@ -61,7 +61,7 @@ impl Notes {
         &self.notes
     }
 
-    fn add(&mut self, change: Change, field: &str, why: &'static str) {
+    pub(super) fn add(&mut self, change: Change, field: &str, why: &'static str) {
         let field: String = field.chars().take(MAX_FIELD).collect();
         let note = Note { change, field, why };
         if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {

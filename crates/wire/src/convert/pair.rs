@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::stream::{ReadStream, WriteStream};
 use super::stream_converter::StreamConverter;
 use super::target::TargetProfile;
-use super::{chat, gemini, messages, responses};
+use super::{chat, gemini, ids, messages, names, responses};
 use crate::dialect::Dialect;
 use crate::gemini::{GeminiMethod, path_of};
 
@@ -48,6 +48,9 @@ pub const fn dialect_of(format: WireFormat) -> Dialect {
         WireFormat::Responses => Dialect::OpenAiResponses,
         WireFormat::Messages => Dialect::AnthropicMessages,
         WireFormat::Gemini => Dialect::Gemini,
+        WireFormat::OpenAiEmbeddings => Dialect::Json,
+        WireFormat::MessagesCount => Dialect::AnthropicJson,
+        WireFormat::GeminiEmbeddings | WireFormat::GeminiCount => Dialect::GeminiJson,
     }
 }
 
@@ -106,12 +109,15 @@ impl DialectPair {
         now_unix_s: u64,
     ) -> Result<ConvertedRequest, RequestFault> {
         let mut notes = Notes::default();
-        let request = match self.client {
+        let mut request = match self.client {
             Dialect::AnthropicMessages => messages::request_in::read_request(body, &mut notes)?,
             Dialect::OpenAiResponses => responses::request_in::read_request(body, &mut notes)?,
             Dialect::Gemini => gemini::request_in::read_request(body, self.is_stream, &mut notes)?,
             _ => chat::request_in::read_request(body, &mut notes)?,
         };
+        let mut context = ReplyContext::of(&request, now_unix_s);
+        context.renamed_tools = names::fit(&mut request, self.target, &mut notes);
+        ids::fit(&mut request, self.target);
         let body = match self.target {
             Dialect::AnthropicMessages => {
                 messages::request_out::write_request(&request, target, &mut notes)?
@@ -122,7 +128,6 @@ impl DialectPair {
             Dialect::Gemini => gemini::request_out::write_request(&request, target, &mut notes)?,
             _ => chat::request_out::write_request(&request, target, &mut notes)?,
         };
-        let context = ReplyContext::of(&request, now_unix_s);
         let is_stream = request.is_stream;
         Ok(ConvertedRequest { body: body.into(), notes, context, is_stream })
     }

@@ -91,7 +91,7 @@ pub struct ToolResult {
     /// The id of the call.
     pub call_id: String,
     /// The tool's name where the dialect says it (Gemini). Writers that need it look it up with
-    /// [`super::request::GenerationRequest::tool_name`].
+    /// [`super::request::GenerationRequest::tool_names`].
     pub name: Option<String>,
     /// Text and images. Chat takes text only.
     pub content: Vec<Part>,
@@ -130,15 +130,22 @@ pub enum MediaSource {
 }
 
 impl MediaSource {
-    /// Reads an address, which may be a `data:` one with the bytes inside.
+    /// Reads an address, which may be a `data:` one with the bytes inside. `None` for a `data:`
+    /// one without a media type or not in base64, which no vendor takes.
     #[must_use]
-    pub fn of_url(url: String) -> Self {
+    pub fn of_url(url: String) -> Option<Self> {
         let inline = url.strip_prefix("data:").and_then(|rest| {
             let (head, data) = rest.split_once(',')?;
             let media_type = head.strip_suffix(";base64")?.split(';').next()?;
+            if media_type.is_empty() {
+                return None;
+            }
             Some(Self::Base64 { media_type: media_type.to_owned(), data: data.to_owned() })
         });
-        inline.unwrap_or(Self::Url { url, media_type: None })
+        if inline.is_none() && url.starts_with("data:") {
+            return None;
+        }
+        Some(inline.unwrap_or(Self::Url { url, media_type: None }))
     }
 
     /// The address, with the bytes inside where they came with the request. `None` for text and

@@ -16,9 +16,17 @@
 //! `max_output_tokens`, nothing for `stop`, `reasoning`, `text.format`, `parallel_tool_calls`,
 //! `user`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::part::{CacheMark, Content, Part, Vendor};
+use super::part::{CacheMark, Content, Part, ToolCall, Vendor};
+
+/// The most tools of a request: eight times what OpenAI takes, twice what Google does.
+pub const MAX_TOOLS: usize = 1024;
+
+/// How a model is told in words to answer in JSON.
+pub(super) const JSON_INSTRUCTION: &str = "Answer with one valid JSON object and nothing else.";
 
 /// A request in no dialect.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -206,15 +214,44 @@ pub struct OutputSchema {
 }
 
 impl GenerationRequest {
-    /// The name of the tool that was called with this id, from the history.
-    #[must_use]
-    pub fn tool_name(&self, call_id: &str) -> Option<&str> {
-        let parts = self.messages.iter().rev().flat_map(|message| &message.parts);
-        let mut calls = parts.filter_map(|part| match &part.content {
+    /// The calls of the history.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.filter_map(|part| match &part.content {
             Content::ToolCall(call) => Some(call),
             _ => None,
-        });
-        calls.find(|call| call.id == call_id).map(|call| call.name.as_str())
+        })
+    }
+
+    /// The names of the tools that were called, by the id of the call; of two calls with one id
+    /// the later.
+    #[must_use]
+    pub fn tool_names(&self) -> BTreeMap<&str, &str> {
+        self.calls().map(|call| (call.id.as_str(), call.name.as_str())).collect()
+    }
+
+    /// Whether anything is marked to be cached, wherever that is.
+    #[must_use]
+    pub fn has_cache_marks(&self) -> bool {
+        let turns = self.messages.iter().flat_map(|message| &message.parts);
+        let is_marked = |part: &Part| match &part.content {
+            Content::ToolResult(result) => result.content.iter().any(|one| one.cache.is_some()),
+            _ => false,
+        };
+        self.tools.iter().any(|tool| tool.cache.is_some())
+            || self.system.iter().chain(turns).any(|part| part.cache.is_some() || is_marked(part))
+    }
+
+    /// Whether the word JSON is said anywhere: OpenAI refuses its JSON mode otherwise.
+    #[must_use]
+    pub fn mentions_json(&self) -> bool {
+        let turns = self.messages.iter().flat_map(|message| &message.parts);
+        self.system.iter().chain(turns).any(|part| match &part.content {
+            Content::Text(text) => {
+                text.as_bytes().windows(4).any(|word| word.eq_ignore_ascii_case(b"json"))
+            }
+            _ => false,
+        })
     }
 
     /// Adds a message, or its parts to the last message if that is of the same role and both are

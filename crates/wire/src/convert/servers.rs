@@ -5,11 +5,16 @@
 //! address; a host without a row gets the plain dialect. A row holds only what the server refuses
 //! or renames: fields that it ignores do no harm.
 //!
+//! Answers differ where OpenAI has no field for a thing: [`THINKING_FIELDS`] and [`USAGE_PARENTS`]
+//! list the places, and whoever reads an answer looks at all of them, because an address tells
+//! little about what runs behind it.
+//!
 //! Only converted requests are adapted. A request that keeps its dialect reaches the target as the
 //! client wrote it.
 
 use serde_json::{Map, Value};
 
+use super::ids::mark;
 use super::notes::Notes;
 use super::target::TargetProfile;
 
@@ -24,11 +29,30 @@ struct ServerRow {
     renames: &'static [(&'static str, &'static str)],
     /// How long an id of a tool call must be, in letters and digits.
     call_id_len: Option<usize>,
+    /// Whether it wants the thinking of earlier turns back, as `reasoning_content`.
+    takes_thinking: bool,
 }
 
-const PLAIN: ServerRow = ServerRow { host: "", refuses: &[], renames: &[], call_id_len: None };
+const PLAIN: ServerRow =
+    ServerRow { host: "", refuses: &[], renames: &[], call_id_len: None, takes_thinking: false };
 
-const SERVERS: [ServerRow; 4] = [
+/// The fields of a message or delta that servers write thinking to, the first that is there
+/// counts: DeepSeek and vLLM; OpenRouter, Groq, Ollama and newer versions of vLLM. Mistral writes
+/// it into the list of its content instead.
+pub(super) const THINKING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// The fields that hold `usage` where it is not at the top level: Groq's, in streams.
+pub(super) const USAGE_PARENTS: [&str; 1] = ["x_groq"];
+
+const SERVERS: [ServerRow; 5] = [
+    ServerRow {
+        // Answers 400 to a turn of its own that comes back without its thinking.
+        host: "api.deepseek.com",
+        refuses: &["logit_bias", "store", "metadata", "service_tier", "verbosity"],
+        renames: &[("max_completion_tokens", "max_tokens")],
+        takes_thinking: true,
+        ..PLAIN
+    },
     ServerRow {
         // Answers 422 to every field that it does not know.
         host: "api.mistral.ai",
@@ -48,6 +72,7 @@ const SERVERS: [ServerRow; 4] = [
         ],
         renames: &[("seed", "random_seed"), ("max_completion_tokens", "max_tokens")],
         call_id_len: Some(9),
+        ..PLAIN
     },
     ServerRow {
         host: "api.groq.com",
@@ -76,7 +101,10 @@ const SERVERS: [ServerRow; 4] = [
 /// Adapts a request to the server at the target's host.
 pub(super) fn adapt(body: &mut Map<String, Value>, target: &TargetProfile<'_>, notes: &mut Notes) {
     let is_there = |row: &&ServerRow| is_host(target.host, row.host);
-    let Some(row) = SERVERS.iter().find(is_there) else { return };
+    let row = SERVERS.iter().find(is_there).unwrap_or(&PLAIN);
+    if !row.takes_thinking {
+        drop_thinking(body, notes);
+    }
     for key in row.refuses {
         if body.shift_remove(*key).is_some() {
             notes.dropped(key, "this provider refuses the field");
@@ -91,6 +119,16 @@ pub(super) fn adapt(body: &mut Map<String, Value>, target: &TargetProfile<'_>, n
         let messages = body.get_mut("messages").and_then(Value::as_array_mut);
         for message in messages.into_iter().flatten() {
             rename_calls(message, len);
+        }
+    }
+}
+
+/// Takes the thinking of earlier turns out.
+fn drop_thinking(body: &mut Map<String, Value>, notes: &mut Notes) {
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if message.shift_remove(THINKING_FIELDS[0]).is_some() {
+            notes.dropped("thinking", "this provider takes no thinking back");
         }
     }
 }
@@ -119,10 +157,8 @@ fn rename(id: &mut Value, len: usize) {
     if text.len() == len && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return;
     }
-    // FNV-1a: a call and its result get the same name, and two calls different ones.
-    let mut mark = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |mark, byte| {
-        (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    // A call and its result get the same name, and two calls different ones.
+    let mut mark = mark(text.as_bytes());
     let mut name = String::with_capacity(len);
     for _ in 0..len {
         name.push(char::from(LETTERS[(mark & 31) as usize]));
@@ -154,6 +190,18 @@ mod tests {
         assert_eq!(adapted("eu.api.mistral.ai", body.clone()).0, sent);
         assert_eq!(adapted("notapi.mistral.ai", body.clone()).0, body, "another host");
         assert_eq!(adapted("127.0.0.1", body.clone()).0, body);
+    }
+
+    #[test]
+    fn thinking_returns_to_who_wants_it_and_to_nobody_else() {
+        let body = json!({"messages": [{"role": "assistant", "reasoning_content": "hm"}]});
+        let (sent, notes) = adapted("api.deepseek.com", body.clone());
+        assert_eq!((sent, notes.len()), (body.clone(), 0));
+        for host in ["api.mistral.ai", "127.0.0.1"] {
+            let (sent, notes) = adapted(host, body.clone());
+            assert_eq!(sent, json!({"messages": [{"role": "assistant"}]}), "{host}");
+            assert_eq!(notes, ["thinking"], "{host}");
+        }
     }
 
     #[test]

@@ -2,8 +2,11 @@
 //!
 //! Rules:
 //! - What comes out does not depend on how the stream was cut into chunks.
-//! - Work is linear in the bytes. Held is at most one event, and what a reader or the restoring of
-//!   free-text calls holds back, each within a limit.
+//! - Work is linear in the bytes.
+//! - Memory is bounded: at most one event of the stream; [`HELD_LIMIT`] each for what the reader
+//!   holds back, for what the writer does, and for a free-text call that is restored; and for a
+//!   client of Responses the answer itself, up to
+//!   [`super::responses::stream_out::ANSWER_LIMIT`], because its last event repeats it.
 //! - A stream that breaks off gets no terminator, so whoever watches the converted stream sees the
 //!   break too.
 
@@ -11,7 +14,9 @@ use bytes::Bytes;
 
 use super::context::{ReplyContext, free_text_of};
 use super::fault::ReplyFault;
+use super::order::EventOrder;
 use super::stream::{HELD_LIMIT, ReadStream, StreamEvent, WriteStream};
+use crate::frame::Frame;
 use crate::sse::Splitter;
 
 /// The conversion of one stream.
@@ -24,7 +29,10 @@ pub struct StreamConverter {
     free_text: Option<String>,
     /// The target's own error event, if one came.
     failure: Option<Vec<u8>>,
+    order: EventOrder,
+    /// What the reader told of the last frame, and the same in order; empty between frames.
     events: Vec<StreamEvent>,
+    ordered: Vec<StreamEvent>,
 }
 
 impl std::fmt::Debug for StreamConverter {
@@ -40,8 +48,17 @@ impl StreamConverter {
         context: ReplyContext,
         max_event: usize,
     ) -> Self {
-        let (splitter, events) = (Splitter::new(max_event), Vec::new());
-        Self { splitter, reader, writer, context, free_text: None, failure: None, events }
+        Self {
+            splitter: Splitter::new(max_event),
+            reader,
+            writer,
+            context,
+            free_text: None,
+            failure: None,
+            order: EventOrder::default(),
+            events: Vec::new(),
+            ordered: Vec::new(),
+        }
     }
 
     /// Takes the next chunk and appends what the client gets for it.
@@ -54,9 +71,7 @@ impl StreamConverter {
             let frame = self.splitter.next().map_err(|_| ReplyFault::TooLong)?;
             let Some(frame) = frame else { break };
             let outcome = self.reader.read(&frame, &mut self.events);
-            if matches!(self.events.last(), Some(StreamEvent::Error(_))) {
-                self.failure = frame.data().map(|data| data.into_owned());
-            }
+            see_failure(&mut self.failure, &self.events, &frame);
             self.write_events(out)?;
             outcome?;
         }
@@ -72,6 +87,7 @@ impl StreamConverter {
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ReplyFault> {
         if let Some(frame) = self.splitter.finish() {
             self.reader.read(&frame, &mut self.events)?;
+            see_failure(&mut self.failure, &self.events, &frame);
         }
         self.reader.finish(&mut self.events);
         self.write_events(out)
@@ -84,7 +100,10 @@ impl StreamConverter {
     }
 
     fn write_events(&mut self, out: &mut Vec<u8>) -> Result<(), ReplyFault> {
-        for event in std::mem::take(&mut self.events) {
+        for event in self.events.drain(..) {
+            self.order.add(event, &mut self.ordered);
+        }
+        for event in self.ordered.drain(..) {
             for event in restored(event, &self.context, &mut self.free_text)? {
                 self.writer.write(event, out);
             }
@@ -93,18 +112,28 @@ impl StreamConverter {
     }
 }
 
-/// Makes a call of a free-text tool free text again: its arguments are held until they are whole.
+/// Keeps the target's own error event, in its own words.
+fn see_failure(failure: &mut Option<Vec<u8>>, events: &[StreamEvent], frame: &Frame<'_>) {
+    if matches!(events.last(), Some(StreamEvent::Error(_))) {
+        *failure = frame.data().map(|data| data.into_owned());
+    }
+}
+
+/// Gives a call the client's name of its tool, and makes a call of a free-text tool free text
+/// again: its arguments are held until they are whole.
 fn restored(
     event: StreamEvent,
     context: &ReplyContext,
     held: &mut Option<String>,
 ) -> Result<impl Iterator<Item = StreamEvent>, ReplyFault> {
     let events = match (event, held.as_mut()) {
-        (StreamEvent::ToolCallStart { id, name, seal, is_free_text: false }, _)
-            if context.is_free_text(&name) =>
-        {
-            *held = Some(String::new());
-            [Some(StreamEvent::ToolCallStart { id, name, seal, is_free_text: true }), None]
+        (StreamEvent::ToolCallStart { id, mut name, seal, mut is_free_text }, _) => {
+            context.own_name(&mut name);
+            if !is_free_text && context.is_free_text(&name) {
+                *held = Some(String::new());
+                is_free_text = true;
+            }
+            [Some(StreamEvent::ToolCallStart { id, name, seal, is_free_text }), None]
         }
         (StreamEvent::ToolCallDelta(more), Some(text)) => {
             text.push_str(&more);

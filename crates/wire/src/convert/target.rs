@@ -1,5 +1,8 @@
 //! What a writer of requests must know of the target.
 
+use super::notes::Notes;
+use super::request::Effort;
+
 /// The target of a converted request.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetProfile<'a> {
@@ -9,19 +12,54 @@ pub struct TargetProfile<'a> {
     pub host: &'a str,
 }
 
-/// Model families of OpenAI that think, and refuse settings of sampling.
-const OPENAI_REASONING: [&str; 4] = ["o1", "o3", "o4", "gpt-5"];
-
 /// Hosts whose servers take `max_completion_tokens`; elsewhere the older name is the known one.
 const MAX_COMPLETION_TOKENS: [&str; 3] =
     ["api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"];
 
 impl TargetProfile<'_> {
-    /// Whether the model is one of OpenAI's that think.
+    /// The model's name without a path before it.
+    fn name(&self) -> &str {
+        self.model.rsplit('/').next().unwrap_or(self.model)
+    }
+
+    /// Whether the model is one of OpenAI's that think, and refuse settings of sampling.
     #[must_use]
     pub fn is_openai_reasoning_model(&self) -> bool {
-        let name = self.model.rsplit('/').next().unwrap_or(self.model);
-        OPENAI_REASONING.iter().any(|family| name.starts_with(family))
+        let name = self.name();
+        let is_five = name.starts_with("gpt-5") && !name.contains("chat");
+        is_five || is_o_series(name) || name.contains("codex")
+    }
+
+    /// Whether the model is one of OpenAI's that do not think, and refuse to be told how much.
+    #[must_use]
+    pub fn is_openai_plain_model(&self) -> bool {
+        let name = self.name();
+        let is_known = ["gpt-3", "gpt-4", "chatgpt"].iter().any(|it| name.starts_with(it));
+        is_known || (name.starts_with("gpt-5") && name.contains("chat"))
+    }
+
+    /// OpenAI's word for this much thinking that is nearest to it among those the model takes.
+    #[must_use]
+    pub fn effort_word(&self, effort: Effort, notes: &mut Notes) -> &'static str {
+        let name = self.name();
+        let minor = name.strip_prefix("gpt-5.").and_then(|rest| rest.chars().next()?.to_digit(10));
+        let is_first_five = name.starts_with("gpt-5") && minor.is_none();
+        let nearest = match effort {
+            Effort::Off if minor.is_some() => Effort::Off,
+            Effort::Off | Effort::Minimal if is_first_five && !name.contains("codex") => {
+                Effort::Minimal
+            }
+            Effort::Off | Effort::Minimal if self.is_openai_reasoning_model() => Effort::Low,
+            Effort::Highest if minor.is_some_and(|it| it > 1) || name.contains("codex-max") => {
+                Effort::Highest
+            }
+            Effort::Highest => Effort::High,
+            other => other,
+        };
+        if nearest != effort {
+            notes.clamped("reasoning", "this model has no such level of effort");
+        }
+        nearest.openai_word()
     }
 
     /// Whether a limit of tokens has OpenAI's newer name. Their thinking models refuse the older.
@@ -29,5 +67,37 @@ impl TargetProfile<'_> {
     pub fn wants_max_completion_tokens(&self) -> bool {
         let is_known = MAX_COMPLETION_TOKENS.iter().any(|host| self.host.ends_with(host));
         is_known || self.is_openai_reasoning_model()
+    }
+}
+
+/// `o1`, `o3-mini` and the like.
+fn is_o_series(name: &str) -> bool {
+    let rest = name.strip_prefix('o');
+    rest.is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_asked_for_a_level_that_it_has() {
+        let check = |model: &str, effort: Effort, expected: &str, is_noted: bool| {
+            let mut notes = Notes::default();
+            let target = TargetProfile { model, host: "" };
+            assert_eq!(target.effort_word(effort, &mut notes), expected, "{model} {effort:?}");
+            assert_eq!(!notes.as_slice().is_empty(), is_noted, "{model} {effort:?}");
+        };
+        check("o3", Effort::Off, "low", true);
+        check("o4-mini", Effort::Medium, "medium", false);
+        check("gpt-5-mini", Effort::Off, "minimal", true);
+        check("gpt-5-codex", Effort::Minimal, "low", true);
+        check("gpt-5.1", Effort::Off, "none", false);
+        check("gpt-5.1", Effort::Highest, "high", true);
+        check("gpt-5.2", Effort::Highest, "xhigh", false);
+        check("gpt-oss-120b", Effort::Minimal, "minimal", false);
+        let is_reasoning = |model| TargetProfile { model, host: "" }.is_openai_reasoning_model();
+        assert!(is_reasoning("o3") && is_reasoning("openai/gpt-5.1"));
+        assert!(!is_reasoning("gpt-5-chat-latest") && !is_reasoning("gpt-4.1"));
     }
 }

@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use tidegate_core::held_state::StateKind;
 use tidegate_core::route::Needs;
 
 use super::{BYTES_PER_TOKEN, BodyShape, Found, ModelField, RequestHead, is_empty_list};
@@ -32,16 +33,19 @@ impl<'a> RequestHead<'a> {
         request(&mut found, &mut names, &mut scanner)?;
         scanner.end()?;
         let text_bytes = (body.len() as u64).saturating_sub(found.file_bytes);
+        let needs = Needs {
+            tools: found.has_tools,
+            vision: found.has_images,
+            context: text_bytes / BYTES_PER_TOKEN,
+            ..Needs::default()
+        };
+        let (needs, state_id) = found.wishes.needs(needs);
         Ok(Self {
             model: Some(ModelField { name: Cow::Borrowed(call.model), span: 0..0 }),
             is_stream: call.method == GeminiMethod::StreamGenerateContent,
             session: None,
-            needs: Needs {
-                tools: found.has_tools,
-                vision: found.has_images,
-                context: text_bytes / BYTES_PER_TOKEN,
-                ..Needs::default()
-            },
+            needs,
+            state_id,
             shape: BodyShape::NamedByPath { repeats_model: !names.is_empty() },
         })
     }
@@ -70,6 +74,11 @@ fn request<'a>(
                 scanner.skip_value()?;
             }
             ("contents" | "content", _) => parts(found, scanner)?,
+            ("generationConfig" | "generation_config", _) => found.wishes.gemini_config(scanner)?,
+            ("cachedContent" | "cached_content", Some(b'"')) => {
+                let id = Some(scanner.string()?.decode()).filter(|it| !it.is_empty());
+                found.wishes.refers_to(StateKind::CachedContent, id);
+            }
             ("generateContentRequest" | "generate_content_request", Some(b'{')) => {
                 request(found, names, scanner)?;
             }
@@ -89,7 +98,7 @@ fn request<'a>(
 }
 
 /// Walks contents and their parts, looking for images and file data.
-fn parts(found: &mut Found<'_>, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+fn parts<'a>(found: &mut Found<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
     match scanner.peek() {
         Some(b'[') => {
             let mut walk = scanner.enter(b'[')?;
@@ -103,7 +112,17 @@ fn parts(found: &mut Found<'_>, scanner: &mut Scanner<'_>) -> Result<(), Fault> 
             while let Some(key) = scanner.next_key(&mut walk)? {
                 match (&*key.decode(), scanner.peek()) {
                     ("mimeType" | "mime_type", Some(b'"')) => {
-                        found.has_images |= scanner.string()?.decode().starts_with("image/");
+                        let kind = scanner.string()?.decode();
+                        found.has_images |= kind.starts_with("image/");
+                        let is_media = ["image/", "audio/", "video/"];
+                        found.wishes.has_documents |=
+                            !is_media.iter().any(|start| kind.starts_with(start));
+                    }
+                    ("fileUri" | "file_uri", Some(b'"')) => {
+                        found.wishes.gemini_file(scanner.string()?.decode());
+                    }
+                    ("thoughtSignature" | "thought_signature", Some(b'"')) => {
+                        found.wishes.gemini_seal(&scanner.string()?.decode());
                     }
                     ("data", Some(b'"')) => {
                         found.file_bytes += scanner.string()?.span().len() as u64;

@@ -99,12 +99,13 @@ fn what_gemini_cannot_be_asked_is_refused() {
 }
 
 #[test]
-fn ten_thousand_tools_are_read_and_deep_schemas_are_refused_by_the_parser() {
+fn ten_thousand_tools_and_deep_schemas_are_refused() {
     let tool = json!({"type": "function", "name": "f", "parameters": {"type": "object"}});
     let body = json!({"input": "x", "tools": vec![tool; 10_000]});
     let mut notes = Notes::default();
     let request = responses::request_in::read_request(body.to_string().as_bytes(), &mut notes);
-    assert_eq!(request.expect("a request").tools.len(), 10_000);
+    let said = request.expect_err("a refusal").to_string();
+    assert_eq!(said, "`tools` has more than 1024 elements");
     let deep = format!("{}{}", "{\"items\":".repeat(500), "1");
     let body = format!("{{\"input\":\"x\",\"tools\":[{deep}{}]}}", "}".repeat(500));
     let read = responses::request_in::read_request(body.as_bytes(), &mut notes);

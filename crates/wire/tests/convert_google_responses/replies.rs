@@ -48,15 +48,17 @@ fn a_client_of_responses_understands_gemini() {
     assert_eq!(
         body["output"],
         json!([
-            {"id": "rs_r1_0", "type": "reasoning",
+            {"id": "rs_tg_r1_0", "type": "reasoning",
                 "summary": [{"type": "summary_text", "text": "hm"}],
                 "encrypted_content": "tidegate:google:proof:c2ln"},
-            {"id": "msg_r1_1", "type": "message", "status": "completed", "role": "assistant",
+            {"id": "msg_tg_r1_1", "type": "message", "status": "completed", "role": "assistant",
                 "content": [{"type": "output_text", "text": "I look", "annotations": [],
                     "logprobs": []}]},
-            {"id": "fc_r1_2", "type": "function_call", "status": "completed", "call_id": "a",
+            {"id": "rs_tg_r1_2", "type": "reasoning", "summary": [],
+                "encrypted_content": "tidegate:google:proof:c2lnMg=="},
+            {"id": "fc_tg_r1_3", "type": "function_call", "status": "completed", "call_id": "a",
                 "name": "see", "arguments": "{\"x\":1}"},
-            {"id": "fc_r1_3", "type": "function_call", "status": "completed", "call_id": "b",
+            {"id": "fc_tg_r1_4", "type": "function_call", "status": "completed", "call_id": "b",
                 "name": "hear", "arguments": "{}"},
         ])
     );
@@ -135,7 +137,7 @@ fn a_tool_of_free_text_is_called_with_free_text() {
     let body = parsed(&responses::reply_out::write_reply(&reply, &context));
     assert_eq!(
         body["output"][0],
-        json!({"id": "fc_r_0", "type": "custom_tool_call", "status": "completed",
+        json!({"id": "ctc_tg_r_0", "type": "custom_tool_call", "status": "completed",
             "call_id": "call_r_0", "name": "patch", "input": "*** Begin"})
     );
 }

@@ -73,7 +73,7 @@ fn gemini_comes_back_as_it_went() {
 /// The same conversation in the Responses API.
 fn responses_request() -> Value {
     json!({
-        "model": "gpt-4.1",
+        "model": "house-model",
         "input": [
             {"type": "message", "role": "user", "content": [
                 {"type": "input_text", "text": "look"},
@@ -97,7 +97,8 @@ fn responses_request() -> Value {
         "stream": true,
         "tools": [
             {"type": "function", "name": "see", "parameters": {"type": "object",
-                "properties": {"x": {"type": "array"}}}, "strict": true, "description": "looks"},
+                "properties": {"x": {"type": "array"}}, "required": ["x"],
+                "additionalProperties": false}, "strict": true, "description": "looks"},
             {"type": "custom", "name": "patch", "format": {"type": "text"}},
             {"type": "web_search"}],
         "parallel_tool_calls": false,
@@ -108,7 +109,8 @@ fn responses_request() -> Value {
         "top_logprobs": 3,
         "include": ["message.output_text.logprobs"],
         "reasoning": {"effort": "low", "summary": "auto"},
-        "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"},
+        "text": {"format": {"type": "json_schema", "name": "n",
+            "schema": {"type": "object", "additionalProperties": false},
             "strict": true}, "verbosity": "low"},
         "user": "u",
         "prompt_cache_key": "k",
@@ -121,7 +123,7 @@ fn responses_come_back_as_they_went() {
     let mut notes = Notes::default();
     let body = responses_request();
     let request = read_responses(&body, &mut notes).expect("a request");
-    assert_eq!(to_responses(&request, "gpt-4.1", &mut notes), body);
+    assert_eq!(to_responses(&request, "house-model", &mut notes), body);
     assert_eq!(noted(&notes), Vec::<&str>::new());
 }
 

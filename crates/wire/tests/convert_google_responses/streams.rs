@@ -66,6 +66,9 @@ fn a_stream_of_gemini_has_the_events_of_responses_in_order() {
         "response.output_text.done",
         "response.content_part.done",
         "response.output_item.done",
+        // The signature of the call.
+        "response.output_item.added",
+        "response.output_item.done",
         "response.output_item.added",
         "response.function_call_arguments.delta",
         "response.function_call_arguments.done",
@@ -88,7 +91,7 @@ fn a_stream_of_gemini_has_the_events_of_responses_in_order() {
         .collect();
     assert_eq!(last["output"].as_array().map(|it| it.iter().collect()), Some(items));
     assert_eq!(last["output"][1]["content"][0]["text"], "Hello");
-    assert_eq!(last["output"][2]["arguments"], "{\"é\":\"ü\"}");
+    assert_eq!(last["output"][3]["arguments"], "{\"é\":\"ü\"}");
     assert_eq!(last["usage"]["output_tokens"], 9);
 }
 
@@ -105,7 +108,9 @@ fn a_stream_of_responses_has_the_chunks_of_gemini() {
             &json!({"text": "hm", "thought": true}),
             &json!({"text": "He"}),
             &json!({"text": "llo"}),
-            &json!({"functionCall": {"id": "call_r1_0", "name": "f", "args": {"é": "ü"}}}),
+            &json!({"text": "", "thought": true, "thoughtSignature": "c2ln"}),
+            &json!({"functionCall": {"id": "call_r1_0", "name": "f", "args": {"é": "ü"}},
+                "thoughtSignature": "dGlkZWdhdGU6bm9uZQ=="}),
             &json!({"functionCall": {"id": "call_r1_1", "name": "g", "args": {}}}),
             &json!({"text": ""}),
         ]

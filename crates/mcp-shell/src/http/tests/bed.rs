@@ -29,7 +29,7 @@ use tokio::time::timeout;
 
 use crate::{
     http::{HttpPlace, HttpTransport},
-    transport::{Event, Events, Failure},
+    transport::{ConnectionEvent, EventSender, Events, Failure},
 };
 
 /// Runs a test on a thread's own runtime; one that hangs fails.
@@ -293,8 +293,9 @@ impl Talk {
     pub(crate) fn by(file: &ServerFile) -> Self {
         let place = Rc::new(place(file).expect("a usable server"));
         let pool = Rc::new(Pool::default());
-        let (transport, events) =
-            HttpTransport::open(place, Rc::clone(&pool), Clock::start(), Millis::seconds(5));
+        let (teller, events) = EventSender::alone();
+        let limit = Millis::seconds(5);
+        let transport = HttpTransport::open(place, Rc::clone(&pool), Clock::start(), limit, teller);
         Self { transport, events, pool, pauses: Vec::new() }
     }
 
@@ -317,10 +318,10 @@ impl Talk {
     }
 
     /// The next event but pauses, which are counted.
-    pub(crate) async fn event(&mut self) -> Event {
+    pub(crate) async fn event(&mut self) -> ConnectionEvent {
         loop {
             match self.events.recv().await.expect("the transport lives") {
-                Event::Paused { call } => self.pauses.push(call),
+                ConnectionEvent::Paused { call } => self.pauses.push(call),
                 event => return event,
             }
         }
@@ -328,21 +329,23 @@ impl Talk {
 
     pub(crate) async fn message(&mut self) -> (Value, Option<u64>) {
         match self.event().await {
-            Event::Message { bytes, call } => (serde_json::from_slice(&bytes).expect("JSON"), call),
+            ConnectionEvent::Message { bytes, call } => {
+                (serde_json::from_slice(&bytes).expect("JSON"), call)
+            }
             other => panic!("{other:?} instead of a message"),
         }
     }
 
     pub(crate) async fn failure(&mut self, expected: u64) -> Failure {
         match self.event().await {
-            Event::Unanswered { call, failure } if call == expected => failure,
+            ConnectionEvent::Unanswered { call, failure } if call == expected => failure,
             other => panic!("{other:?} instead of a failure of {expected}"),
         }
     }
 
     pub(crate) async fn closed(&mut self) -> Failure {
         match self.event().await {
-            Event::Closed(failure) => failure,
+            ConnectionEvent::Closed { failure, .. } => failure,
             other => panic!("{other:?} instead of the end"),
         }
     }

@@ -9,7 +9,7 @@ use tidegate_mcp::cause::{Cause, Delivery};
 use tidegate_runtime::clock::timer_now;
 
 use super::bed::{Reply, Seen, Server, Talk, event, local, local_paused, note, result};
-use crate::transport::Event;
+use crate::transport::ConnectionEvent;
 
 /// Initialises with a session; everything else is the test's.
 fn with_session(rest: impl Fn(&Seen) -> Reply + 'static) -> impl Fn(&Seen) -> Reply + 'static {
@@ -78,11 +78,11 @@ fn many_calls_that_find_the_session_lost_each_hear_that_they_were_refused() {
         let mut refused = Vec::new();
         loop {
             match talk.event().await {
-                Event::Unanswered { call, failure } => {
+                ConnectionEvent::Unanswered { call, failure } => {
                     assert!(failure.is_session_loss && failure.delivery == Delivery::Not);
                     refused.push(call);
                 }
-                Event::Closed(failure) => break assert!(failure.is_session_loss),
+                ConnectionEvent::Closed { failure, .. } => break assert!(failure.is_session_loss),
                 other => panic!("{other:?}"),
             }
         }

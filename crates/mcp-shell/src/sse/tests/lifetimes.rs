@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::{Talk, endpoint};
 use crate::http::tests::bed::{Piece, Reply, Server, event, local, local_paused, note};
-use crate::transport::Event;
+use crate::transport::ConnectionEvent;
 
 #[test]
 fn the_end_of_the_stream_ends_the_conversation_and_nothing_is_sent_after_it() {
@@ -159,7 +159,7 @@ fn a_dropped_or_closed_conversation_leaves_no_socket_and_no_task() {
             server.until(|server| server.open.get() == 0).await;
             // Every sender is gone with its task.
             while let Some(event) = talk.events.recv().await {
-                assert!(!matches!(event, Event::Closed(_)), "nobody asked");
+                assert!(!matches!(event, ConnectionEvent::Closed { .. }), "nobody asked");
             }
         });
     }

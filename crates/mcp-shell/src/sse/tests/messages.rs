@@ -13,7 +13,7 @@ use super::{Talk, endpoint};
 use crate::http::tests::bed::{
     Piece, Reply, Seen, Server, event, local, local_paused, note, result,
 };
-use crate::transport::Event;
+use crate::transport::ConnectionEvent;
 
 /// A stream that names its address and then hangs; POSTs are answered by `post`.
 fn quiet(post: impl Fn(&Seen) -> Reply + 'static) -> impl Fn(&Seen) -> Reply + 'static {
@@ -118,7 +118,7 @@ fn an_error_for_our_id_in_a_refusal_is_the_answer() {
         let mut talk = Talk::with(&server).await;
         talk.request(1, "tools/call");
         match talk.event().await {
-            Event::Message { bytes, call } => {
+            ConnectionEvent::Message { bytes, call } => {
                 assert_eq!((&bytes[..], call), (body.as_bytes(), Some(1)))
             }
             other => panic!("{other:?} instead of the answer"),
@@ -197,8 +197,9 @@ fn a_post_that_is_taken_late_fails_no_request() {
         talk.request(1, "tools/call");
         server.until(|_| late.get()).await;
         // Ten minutes are nothing to a server that works before it answers.
-        tokio::time::sleep(std::time::Duration::from_secs(600)).await;
-        assert!(talk.events.try_recv().is_err());
+        let ten_minutes = std::time::Duration::from_secs(600);
+        let heard = tokio::time::timeout(ten_minutes, talk.events.recv()).await;
+        assert!(heard.is_err());
         go.notify_one();
         assert_eq!(talk.message().await, result(1));
     });

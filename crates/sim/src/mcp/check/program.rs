@@ -31,6 +31,13 @@ enum Kind {
     Other,
 }
 
+/// How a client comes back with what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Return {
+    Answer,
+    Retry,
+}
+
 impl Check<'_> {
     pub(super) fn program(&mut self) {
         let file = self.file;
@@ -54,15 +61,20 @@ impl Check<'_> {
     fn one_action(&mut self, step: &StepFile, path: &KeyPath) -> Option<Kind> {
         let actions = [
             ("open", step.open.is_some(), Kind::Tools),
+            ("stateless", step.stateless.is_some(), Kind::Tools),
             ("list", step.list.is_some(), Kind::Tools),
             ("find", step.find.is_some(), Kind::Tools),
             ("call", step.call.is_some(), Kind::Call),
+            ("answer", step.answer.is_some(), Kind::Call),
+            ("retry", step.retry.is_some(), Kind::Call),
             ("crash", step.crash.is_some(), Kind::Deed),
             ("hang", step.hang.is_some(), Kind::Deed),
             ("lose_session", step.lose_session.is_some(), Kind::Deed),
             ("slow", step.slow.is_some(), Kind::Deed),
             ("tools", step.tools.is_some(), Kind::Deed),
+            ("era", step.era.is_some(), Kind::Deed),
             ("heal", step.heal.is_some(), Kind::Deed),
+            ("probe", step.probe.is_some(), Kind::Other),
             ("advance", step.advance.is_some(), Kind::Other),
             ("close", step.close.is_some(), Kind::Other),
             ("reload", step.reload.is_some(), Kind::Other),
@@ -109,6 +121,7 @@ impl Check<'_> {
         let expected = [
             ("tools", expect.tools.is_some(), Kind::Tools),
             ("ok", expect.ok.is_some(), Kind::Call),
+            ("asked", expect.asked.is_some(), Kind::Call),
             ("error", expect.error.is_some(), Kind::Call),
             ("names", expect.names.is_some(), Kind::Call),
             ("by", expect.by.is_some(), Kind::Call),
@@ -117,7 +130,8 @@ impl Check<'_> {
         let path = path.key("expect");
         for (key, ..) in expected.into_iter().filter(|it| it.1 && it.2 != kind) {
             let path = path.key(key);
-            let whose = if key == "tools" { "`open`, `list` and `find`" } else { "`call`" };
+            let is_tools = key == "tools";
+            let whose = if is_tools { "`open`, `list` and `find`" } else { "`call`" };
             let problem = Diagnostic::error(&mcp::BAD_STEP, format!("`{path}` cannot come true"))
                 .label(format!("it goes with {whose}"));
             self.add(problem, &path);
@@ -153,6 +167,12 @@ impl Check<'_> {
         if let Some(slow) = &step.slow {
             self.server_name(&slow.server, &path.key("slow").key("server"));
         }
+        if let Some(era) = &step.era {
+            self.server_name(&era.server, &path.key("era").key("server"));
+        }
+        if let Some(server) = &step.probe {
+            self.server_name(server, &path.key("probe"));
+        }
         if let Some(tools) = &step.tools {
             let path = path.key("tools");
             self.server_name(&tools.server, &path.key("server"));
@@ -170,9 +190,23 @@ impl Check<'_> {
         if let Some(session) = &step.open {
             self.opens(session, index, &path.key("open"));
         }
+        if let Some(client) = &step.stateless {
+            self.opens(client, index, &path.key("stateless"));
+            self.stateless.insert(client.clone());
+        }
+        if let Some(session) = &step.answer {
+            self.session(session, &path.key("answer"));
+            self.comes_back(session, Return::Answer, &path.key("answer"));
+        }
+        if let Some(client) = &step.retry {
+            self.session(client, &path.key("retry"));
+            self.comes_back(client, Return::Retry, &path.key("retry"));
+        }
         if let Some(session) = &step.close {
             self.session(session, &path.key("close"));
             self.open.remove(session);
+            self.stateless.remove(session);
+            self.asked.remove(session);
         }
         if let Some(servers) = step.reload.as_ref().and_then(|it| it.servers.as_ref()) {
             self.servers(servers, &path.key("reload").key("servers"));
@@ -187,8 +221,9 @@ impl Check<'_> {
             return self.add(problem.label("a session needs a name"), path);
         }
         if let Some(first) = self.open.insert(session.to_owned(), index) {
-            let first = KeyPath::from("program").index(first).key("open");
-            let first = self.document.span_of(&first);
+            let first = KeyPath::from("program").index(first);
+            let span = |key: &str| self.document.span_of(&first.key(key));
+            let first = span("open").or_else(|| span("stateless"));
             let place = first.map(|span| format!("opened at {}", self.source.location(span)));
             let message = format!("the session {} is open already", quoted(session));
             let problem = Diagnostic::error(&mcp::UNKNOWN_SESSION, message)
@@ -199,8 +234,28 @@ impl Check<'_> {
         self.opened.insert(session.to_owned());
     }
 
+    /// A session answers, a client without one sends its call again: only after a call.
+    fn comes_back(&mut self, client: &str, how: Return, path: &KeyPath) {
+        let is_stateless = self.stateless.contains(client);
+        let (is_right, help) = match how {
+            Return::Answer => (!is_stateless, "a client without a session comes back by `retry`"),
+            Return::Retry => (is_stateless, "a session answers by `answer`"),
+        };
+        if !is_right {
+            let message = format!("`{path}` does not go with {}", quoted(client));
+            self.add(Diagnostic::error(&mcp::BAD_STEP, message).help(help), path);
+        } else if self.open.contains_key(client) && !self.asked.contains(client) {
+            let message = format!("{} was asked nothing", quoted(client));
+            let problem = Diagnostic::error(&mcp::BAD_STEP, message)
+                .label("no step before calls a tool that asks")
+                .help("list the tool under `asks` of its server, and call it first");
+            self.add(problem, path);
+        }
+    }
+
     fn call(&mut self, call: &CallFile, path: &KeyPath) {
         self.session(&call.session, &path.key("session"));
+        self.asked.insert(call.session.clone());
         self.tool(&call.tool, &path.key("tool"));
         if !(1..=AT_ONCE_MAX).contains(&call.at_once) {
             let path = path.key("at_once");

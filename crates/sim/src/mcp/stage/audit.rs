@@ -1,123 +1,111 @@
-//! The books of a run: the auditor follows every permit of every server, and a few rules of MCP
-//! sessions are checked besides.
+//! The rules of MCP sessions that every run is checked for, from outside of the `Hub`.
 
-use tidegate_core::{
-    attempt::Attempt,
-    choice::PinUse,
-    outcome::{Outcome, OutcomeKind},
-    settings::Settings,
-    time::Millis,
-    transition::Transition,
-};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidegate_core::time::{Millis, Now};
 use tidegate_mcp::{
-    call::Call,
-    health,
-    session::{Seat, Visibility},
+    hub::{ConnectionId, Event, HubSizes},
+    session::Visibility,
 };
 
-use super::{LineId, ServerPlan, Stage, backend, calls::Delivered};
-use crate::audit::{Auditor, Chosen, Ticket};
+use super::{Stage, config};
+use crate::audit::Violation;
 
-/// The auditor of one group's route, and of its members' own.
-pub(super) struct Books(Auditor);
-
-/// What the auditor knows of one call's permit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    ticket: Ticket,
-    attempt: Attempt,
-}
-
-impl Books {
-    pub(super) fn new(group: &str, members: &[&ServerPlan]) -> Self {
-        let places: Vec<usize> = (0..members.len()).collect();
-        let settings = Settings {
-            backends: members.iter().map(|it| backend(it, Millis::ZERO)).collect(),
-            routes: vec![health::route(group, &places)],
-            ..Settings::default()
-        };
-        Self(Auditor::new(&settings, 0))
-    }
+/// A request of a session at a server that the session did not see when it opened. It is right only
+/// if the session is told of the server.
+pub(super) struct Suspicion {
+    pub(super) session: String,
+    server: Arc<str>,
+    at: Now,
 }
 
 impl Stage<'_> {
-    /// A call has asked the core: its permit goes into the books. `stays_at` is the member that
-    /// holds the state of its session.
-    pub(super) fn audit_begin(
+    /// A tool call has reached a server. I10: what may change something reaches one server once;
+    /// anything else reaches a server twice at most.
+    pub(super) fn delivered(
         &mut self,
-        server: usize,
-        call: &Call,
-        stays_at: Option<&str>,
-    ) -> Option<Entry> {
-        let plan = call.ticket()?.plan();
-        let attempt = *plan.attempts().iter().last()?;
-        let group = self.group_of(server)?;
-        let Books(auditor) = self.groups[group].books.as_mut()?;
-        let is_first = plan.attempts().len() == 1;
-        if is_first {
-            auditor.on_request(self.now);
+        server: &Arc<str>,
+        connection: ConnectionId,
+        params: &Value,
+    ) {
+        let Some(number) = params["arguments"]["call"].as_u64() else { return };
+        let is_own = self.connections.get(&connection).is_some_and(|it| it.is_own);
+        self.totals(server).requests += 1;
+        let number = self.retried.get(&number).copied().unwrap_or(number);
+        let own = params["name"].as_str().unwrap_or_default();
+        let plan = self.place(server).map(|it| &self.servers[it].plan);
+        let is_repeatable = plan.is_some_and(|it| it.repeatable.iter().any(|tool| tool == own));
+        let Some(running) = self.calls.get_mut(&number) else { return };
+        running.delivered.push(Arc::clone(server));
+        let here = running.delivered.iter().filter(|it| *it == server).count();
+        let (count, most) = if is_repeatable { (here, 2) } else { (running.delivered.len(), 1) };
+        let session = running.session.clone();
+        if count > most {
+            self.violate("I10", format!("a call was delivered {count} times"));
         }
-        let id = stays_at.map(health::backend_id);
-        let pin_before = plan.route().members().find(|it| Some(&***it) == id.as_deref());
-        let is_left = is_first && attempt.pin == PinUse::Declined;
-        let pin_after =
-            if is_left { Some(plan.route().backend(attempt.candidate).id()) } else { pin_before };
-        let reads = &self.notes.reads;
-        let ticket =
-            auditor.on_attempt(&Chosen { now: self.now, plan, reads, pin_before, pin_after });
-        Some(Entry { ticket, attempt })
-    }
-
-    /// A permit has ended, with what the core was told, if it was.
-    pub(super) fn audit_end_of(&mut self, server: usize, entry: Entry, told: Option<Outcome>) {
-        let outcome = told.unwrap_or(Outcome::unanswered(OutcomeKind::Cancelled));
-        let attempt = Attempt { outcome: Some(outcome), ..entry.attempt };
-        let group = self.group_of(server);
-        if let Some(Books(auditor)) = group.and_then(|it| self.groups[it].books.as_mut()) {
-            auditor.on_report(self.now, entry.ticket, &attempt, &self.notes.transitions);
-        }
-        self.notes.transitions.clear();
-    }
-
-    /// Changes that no permit brought about.
-    pub(super) fn audit_transitions(&mut self, server: usize) {
-        let transitions: Vec<Transition> = std::mem::take(&mut self.notes.transitions);
-        let group = self.group_of(server);
-        if let Some(Books(auditor)) = group.and_then(|it| self.groups[it].books.as_mut()) {
-            auditor.on_transitions(&transitions);
+        if !is_own {
+            self.suspect(&session, server);
         }
     }
 
     /// A server that is excluded from a session for its life is not reached by that session.
-    pub(super) fn audit_reach(&mut self, line: LineId) {
-        let Some(line) = self.lines.get(&line) else { return };
-        let Some(server) = self.place(&line.server) else { return };
-        let Some(group) = self.group_of(server) else { return };
-        let Some(client) = self.clients.get(&line.session) else { return };
-        let is_out = matches!(client.session.seat(group), Seat::Excluded(_));
-        if is_out && self.scenario.visibility == Visibility::Session {
-            let (session, server) = (&line.session, &line.server);
-            let sentence = format!("session `{session}` reached `{server}`, which it excludes");
-            self.violate("MCP", sentence);
+    fn suspect(&mut self, session: &str, server: &Arc<str>) {
+        if self.scenario.visibility != Visibility::Session {
+            return;
+        }
+        let groups = config::groups(self.scenario, &self.servers);
+        let place = self.place(server);
+        let group = groups.iter().find(|it| place.is_some_and(|place| it.members.contains(&place)));
+        let Some(group) = group else { return };
+        let Some(client) = self.clients.get(session).filter(|it| it.has_session()) else { return };
+        let is_missing = client.seen.as_ref().is_some_and(|seen| !seen.contains(&group.name));
+        let was_told = self.list_changed.get(session).is_some_and(|count| *count > 0);
+        if is_missing && !was_told {
+            let (session, server, at) = (session.to_owned(), Arc::clone(server), self.now);
+            self.suspicions.push(Suspicion { session, server, at });
         }
     }
 
-    /// I10: what may change something reaches one server once; anything else reaches a server
-    /// twice at most.
-    pub(super) fn audit_delivery(&mut self, delivered: Delivered, is_repeatable: bool) {
-        let (count, most) = if is_repeatable { (delivered.here, 2) } else { (delivered.in_all, 1) };
-        if count > most {
-            self.violate("I10", format!("a call was delivered {count} times"));
-        }
-    }
-
-    /// Books and core must agree in the end.
-    pub(super) fn audit_end(&mut self) {
-        for group in &mut self.groups {
-            if let Some(Books(auditor)) = &mut group.books {
-                auditor.at_end(self.now, &self.core);
-                self.violations.extend_from_slice(auditor.violations());
+    /// Suspicions that nothing has dispelled in time.
+    pub(super) fn judge_suspicions(&mut self, is_end: bool) {
+        for it in std::mem::take(&mut self.suspicions) {
+            if is_end || self.long_ago(it.at) {
+                let (session, server) = (&it.session, &it.server);
+                let sentence = format!("session `{session}` reached `{server}`, which it excludes");
+                self.violate("MCP", sentence);
+            } else {
+                self.suspicions.push(it);
             }
         }
+    }
+
+    /// The program is over: everything ends in good order, and nothing may be left.
+    pub(super) fn curtain(&mut self) {
+        // Longer than news of a change may be held back.
+        let settled = self.now.after(Millis::seconds(3));
+        if !self.suspicions.is_empty() {
+            self.play_until(settled);
+            self.now = settled;
+        }
+        self.judge_suspicions(true);
+        for client in self.clients.keys().cloned().collect::<Vec<_>>() {
+            self.close(&client);
+        }
+        self.tell(Event::Close);
+        let limit = self.now.after(Millis::minutes(10));
+        while !self.is_closed && self.play_next(limit) {}
+        let sizes = self.hub.sizes();
+        if !self.is_closed || sizes != HubSizes::default() {
+            self.violate("I14", format!("not everything has ended: {sizes:?}"));
+        }
+        let held = self.core.snapshot(self.now).backends.iter().map(|it| it.in_flight).sum::<u32>();
+        if held > 0 {
+            self.violate("I3", format!("{held} permits were not given back"));
+        }
+    }
+
+    pub(super) fn violate(&mut self, invariant: &'static str, sentence: String) {
+        self.violations.push(Violation { invariant, at: self.now, sentence });
     }
 }

@@ -11,32 +11,45 @@ use tidegate_config::{
     file::{ConfigFile, ProbeFile, Timeouts, TimeoutsFile},
     load,
     secret::Environment,
-    source::read_file,
+    source::{Source, read_file},
 };
 use tidegate_core::{
     probe::ProbeSettings,
     settings::{KeyFingerprint, Membership, Settings},
 };
 
+use super::fleet::name_all;
 use crate::timeline::{plot::TimelineWorld, script::Script};
+
+/// Long enough for whatever a secret is needed for.
+const SIMULATED: &str = "simulated, and of no use to anybody";
 
 /// Every secret is there, and none is real.
 struct NoSecrets;
 
 impl Environment for NoSecrets {
     fn variable(&self, _: &str) -> Option<String> {
-        Some("simulated".to_owned())
+        Some(SIMULATED.to_owned())
     }
 
     fn file(&self, _: &Path) -> Result<String, String> {
-        Ok("simulated".to_owned())
+        Ok(SIMULATED.to_owned())
     }
 }
 
 /// Reads a config for a simulation.
 pub(super) fn read(path: &Path) -> Result<Config, String> {
     let source = read_file(path).map_err(|problem| problem.to_string())?;
-    let loaded = load(&source, &NoSecrets);
+    read_source(&source)
+}
+
+/// The same of a text.
+pub(super) fn read_text(text: &str) -> Result<Config, String> {
+    read_source(&Source::new("config", text))
+}
+
+fn read_source(source: &Source) -> Result<Config, String> {
+    let loaded = load(source, &NoSecrets);
     let errors = loaded.diagnostics.iter().filter(|it| it.is_error());
     let first = errors.clone().next().map(|it: &Diagnostic| it.message.clone());
     loaded.config.ok_or_else(|| match (first, errors.count()) {
@@ -58,11 +71,13 @@ pub(in crate::timeline) fn world(config: &Config) -> Option<TimelineWorld> {
             member.membership = Membership::Active;
         }
     }
+    name_all(&mut settings, |_| true);
     let wanted = config.file.default_route.as_deref();
     let named = wanted.and_then(|name| settings.routes.iter().position(|it| it.name == name));
     let route = named.or((!settings.routes.is_empty()).then_some(0))?;
     Some(TimelineWorld {
         route,
+        more_routes: Vec::new(),
         scripts: vec![Script::fine(); settings.backends.len()],
         timeouts: settings.backends.iter().map(|it| timeouts(&config.file, &it.id)).collect(),
         probes: probes(&config.file, &settings),

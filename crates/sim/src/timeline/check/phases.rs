@@ -57,6 +57,8 @@ struct Readable<'a> {
     here: KeyPath,
     at: Now,
     action: BackendAction,
+    /// Counted from 0.
+    replica: Option<u32>,
     file: &'a PhaseFile,
 }
 
@@ -75,7 +77,8 @@ fn readable<'a>(phases: &'a [PhaseFile], path: &KeyPath, desk: &mut Desk<'_>) ->
             }
         }
         let (Some(at), Some(action)) = (&file.at, file.action) else { continue };
-        all.push(Readable { here, at: Now(at.millis().0), action, file });
+        let replica = file.replica.and_then(|it| desk.replica(&here.key("replica"), it));
+        all.push(Readable { here, at: Now(at.millis().0), action, replica, file });
     }
     all
 }
@@ -84,11 +87,11 @@ fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'
     let mut script = Script { phases: Vec::new() };
     let mut pace = Pace::default();
     let phases = readable(phases, path, desk);
-    if phases.first().is_none_or(|first| first.at > Now::ZERO) {
+    if phases.first().is_none_or(|first| first.at > Now::ZERO || first.replica.is_some()) {
         script.phases.push(Phase::fine(Now::ZERO, pace));
     }
     for (index, it) in phases.iter().enumerate() {
-        let Readable { here, at, action, file } = it;
+        let Readable { here, at, action, file, .. } = it;
         let before = index.checked_sub(1).map(|before| phases[before].at);
         let written = written(Millis(at.0));
         if before.is_some_and(|before| *at <= before) {
@@ -109,7 +112,8 @@ fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'
         let returns_at = at.after(file.down.as_ref().map_or(DOWN_FOR, |down| down.millis()));
         let next = phases.get(index + 1).map(|next| next.at);
         if *action == BackendAction::Restart && next.is_none_or(|next| returns_at < next) {
-            script.phases.push(Phase::fine(returns_at, pace));
+            let replica = it.replica;
+            script.phases.push(Phase { replica, ..Phase::fine(returns_at, pace) });
         }
     }
     script
@@ -127,7 +131,7 @@ fn paced(file: &PhaseFile) -> Pace {
 }
 
 fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
-    let Readable { here, at, action, file } = it;
+    let Readable { here, at, action, file, .. } = it;
     let tokens = file.tokens.unwrap_or(BROKEN_AFTER);
     let act = match action {
         BackendAction::Ok => Act::Answer { factor: 1.0 },
@@ -145,6 +149,7 @@ fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
     let usual = if act == Act::Refuse { REFUSED_AFTER } else { ERROR_AFTER };
     Phase {
         at: *at,
+        replica: it.replica,
         word: action.word(),
         act,
         share: file.share.map_or(1.0, |share| share.fraction()),

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use tidegate_config::{
     codes::BAD_VALUE,
     diagnostic::{Diagnostic, quoted},
-    file::{HealthFile, ProbeFile, TimeoutsFile},
+    file::{Api, HealthFile, ProbeFile, TimeoutsFile},
     path::KeyPath,
 };
 use tidegate_core::{
@@ -18,10 +18,10 @@ use tidegate_core::{
     time::Millis,
 };
 
-use super::{Desk, config};
+use super::{Desk, config, fleet::name_all};
 use crate::timeline::{
     codes,
-    file::{ConfigKey, InlineConfig, TimelineFile},
+    file::{ConfigKey, InlineConfig, InlineTarget, TimelineFile},
     plot::TimelineWorld,
     script::Script,
 };
@@ -41,26 +41,34 @@ pub(super) fn world(
         Some(ConfigKey::Word(word)) if word == "default" => {
             Some(inline(&InlineConfig::default(), scripts, desk))
         }
-        Some(ConfigKey::Word(path)) => from_file(path, scripts, folder, desk),
+        Some(ConfigKey::Word(path)) => {
+            from_file((path, file.recording.is_some()), scripts, folder, desk)
+        }
         Some(ConfigKey::Inline(config)) => Some(inline(config, scripts, desk)),
     }
 }
 
 /// The world of a config file, with the scripts behind the targets that have their names.
 fn from_file(
-    path: &str,
+    (path, is_recorded): (&str, bool),
     scripts: IndexMap<String, Script>,
     folder: &Path,
     desk: &mut Desk<'_>,
 ) -> Option<TimelineWorld> {
     let here = KeyPath::from("config");
     let mut refuse = |problem: String| {
-        let message = format!("`config`: {} cannot be used: {problem}", quoted(path));
+        let name = path.lines().next().unwrap_or_default();
+        let message = format!("`config`: {} cannot be used: {problem}", quoted(name));
         let diagnostic = Diagnostic::error(&codes::UNUSABLE_CONFIG, message)
             .help("write `default`, a map, or the path of a tidegate.yaml");
         desk.refuse(&here, diagnostic);
     };
-    let config = match config::read(&folder.join(path)) {
+    let read = if path.contains('\n') {
+        config::read_text(path)
+    } else {
+        config::read(&folder.join(path))
+    };
+    let config = match read {
         Ok(config) => config,
         Err(problem) => {
             refuse(problem);
@@ -71,15 +79,32 @@ fn from_file(
         refuse("it has no route".to_owned());
         return None;
     };
-    let cast = world.cast();
+    // A recording has requests to every route, another timeline to one.
+    let cast: Vec<usize> = if is_recorded {
+        (0..world.settings.backends.len()).collect()
+    } else {
+        world.cast().into_iter().map(|(backend, _)| backend).collect()
+    };
     let ids: Vec<String> =
-        cast.iter().map(|(backend, _)| world.settings.backends[*backend].id.clone()).collect();
+        cast.iter().map(|backend| world.settings.backends[*backend].id.clone()).collect();
     for (id, script) in scripts {
         if let Some(place) = desk.backend(&KeyPath::from("backends").key(id.clone()), &id, &ids) {
-            world.scripts[cast[place].0] = script;
+            world.scripts[cast[place]] = script;
         }
     }
     Some(world)
+}
+
+fn abilities(target: &InlineTarget) -> Abilities {
+    Abilities {
+        tools: target.tools,
+        vision: target.vision,
+        documents: target.documents,
+        json_schema: target.json_schema,
+        reasoning: target.reasoning,
+        protocol: target.api.and_then(Api::protocol),
+        ..Abilities::default()
+    }
 }
 
 fn inline(
@@ -104,12 +129,18 @@ fn inline(
             health: health.clone(),
             first_content_within: Millis(to_content),
             answer_within: timeouts.total,
-            abilities: Abilities::default(),
+            abilities: config.targets.get(id).map(abilities).unwrap_or_default(),
+            fleet_names: Vec::new(),
         });
     }
+    for id in config.targets.keys() {
+        desk.backend(&KeyPath::from("config").key("targets").key(id.clone()), id, &ids);
+    }
     settings.routes.push(route(config, &ids, desk));
+    name_all(&mut settings, |_| true);
     TimelineWorld {
         route: 0,
+        more_routes: Vec::new(),
         timeouts: vec![timeouts; ids.len()],
         probes: vec![probe(config); settings.endpoints.len()],
         scripts,
@@ -131,11 +162,17 @@ fn provider_of(
         id: provider.to_owned(),
         identity: provider.to_owned(),
         health: health.clone(),
+        fleet_names: Vec::new(),
     });
     for number in 1..=keys_each {
         let id = format!("{provider}#{number}");
         let fingerprint = KeyFingerprint(settings.keys.len() as u64 + 1);
-        settings.keys.push(KeySettings { identity: id.clone(), id, fingerprint });
+        settings.keys.push(KeySettings {
+            identity: id.clone(),
+            id,
+            fingerprint,
+            fleet_names: Vec::new(),
+        });
     }
     settings.endpoints.len() - 1
 }

@@ -63,6 +63,20 @@ pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'
             add(Want::WaitMax { max: max.millis() });
         }
     }
+    for (path, backend, hits) in each(&file.hits, &here.key("hits"), ids, desk) {
+        if hits.min.is_none() && hits.max.is_none() {
+            let message = format!("`{path}` wants nothing");
+            let diagnostic =
+                Diagnostic::error(&BAD_VALUE, message).help("write `{ max: 5 }` or `{ min: 5 }`");
+            desk.refuse_key(&path, diagnostic);
+        }
+        let span = Span {
+            after: moment(&hits.after, Now::ZERO),
+            before: moment(&hits.before, Now::NEVER),
+        };
+        let (min, max) = (hits.min.unwrap_or(0), hits.max.unwrap_or(u64::MAX));
+        add(Want::Hits { backend, span, min, max });
+    }
     for (index, id) in file.healthy_at_end.iter().enumerate() {
         let path = here.key("healthy_at_end").index(index);
         if let Some(backend) = desk.backend(&path, id, ids) {
@@ -90,14 +104,16 @@ fn each<'a, T>(
 }
 
 fn span(moments: &Moments) -> Option<Span> {
-    let moment =
-        |written: &Option<Duration>, or: Now| written.as_ref().map_or(or, |it| Now(it.millis().0));
     // A map with `max` alone says nothing about when.
     let says_when = moments.before.is_some() || moments.after.is_some() || moments.max.is_none();
     says_when.then(|| Span {
         after: moment(&moments.after, Now::ZERO),
         before: moment(&moments.before, Now::NEVER),
     })
+}
+
+fn moment(written: &Option<Duration>, or: Now) -> Now {
+    written.as_ref().map_or(or, |it| Now(it.millis().0))
 }
 
 fn shares(between: Between) -> Shares {

@@ -9,7 +9,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use super::{Engine, EngineEvent, Ongoing};
+use super::{Engine, EngineEvent, Ongoing, Replica};
 use crate::{
     audit::Chosen,
     timeline::course::{Conditions, More, course, left},
@@ -32,6 +32,7 @@ impl Ongoing {
         has_head: false,
         connection: ConnectionAge::Fresh,
         pings_from: None,
+        exact: None,
     };
 
     /// The next moment of it.
@@ -44,20 +45,25 @@ impl Ongoing {
 impl Engine<'_> {
     /// Asks the core what comes next.
     pub(super) fn go_on(&mut self, now: Now, slot: u32) {
-        let draw = self.core_draws.draw();
+        let draw = self.next_draw(slot);
         let pin_before = self.pin_seen_by_auditor(now, slot);
         let call = &mut self.calls[slot as usize];
+        let replica = call.replica;
         let Some(plan) = call.plan.as_mut() else { return };
         match plan.next(now, draw, &mut self.notes) {
             Step::Finish(finish) => {
-                if let Some(auditor) = &mut self.auditor {
+                if let Some(auditor) = &mut self.replicas[replica as usize].auditor {
                     auditor.on_finish(now, plan);
+                }
+                if let Some(auditor) = self.bus.as_mut().and_then(|it| it.auditor.as_mut()) {
+                    auditor.on_finish(now, replica, plan, &self.notes.reads);
                 }
                 self.finish(now, slot, &finish);
             }
             Step::Attempt(permit) => {
                 self.audit_attempt(now, slot, pin_before);
                 self.note_attempt(now, slot);
+                self.tell_hints(now, replica);
                 self.start(now, slot, permit);
             }
         }
@@ -67,12 +73,16 @@ impl Engine<'_> {
         let call = &mut self.calls[slot as usize];
         let Some(plan) = call.plan.as_ref() else { return };
         let Some(attempt) = plan.attempts().iter().last() else { return };
-        let backend = self.candidates[usize::from(attempt.candidate)];
+        let route = &self.routes[usize::from(call.route)];
+        let backend = route.candidates[usize::from(attempt.candidate)];
         self.busy[backend] += 1;
         let is_stream = call.is_stream;
         permit.answers_as(if is_stream { AnswerForm::Events } else { AnswerForm::Whole });
         call.permit = Some(permit);
         call.attempt = Ongoing { backend, began: now, ..Ongoing::NOTHING };
+        if self.repeat(now, slot) {
+            return;
+        }
         match self.connect(now, slot) {
             Some(connection) => self.send(now, slot, connection),
             None => self.end(now, slot, &Outcome::unanswered(OutcomeKind::Transport)),
@@ -82,8 +92,8 @@ impl Engine<'_> {
     /// The connection that an attempt is sent over: a kept one, which may turn out to be closed.
     /// `None` if the core then ends the attempt.
     fn connect(&mut self, now: Now, slot: u32) -> Option<ConnectionAge> {
-        let backend = self.calls[slot as usize].attempt.backend;
-        let idle = &mut self.connections[backend];
+        let call = &self.calls[slot as usize];
+        let idle = &mut self.replicas[call.replica as usize].connections[call.attempt.backend];
         if idle.open > 0 {
             idle.open -= 1;
             return Some(ConnectionAge::Reused);
@@ -111,7 +121,8 @@ impl Engine<'_> {
         let (Some(plan), Some(permit)) = (call.plan.as_ref(), call.permit.as_mut()) else { return };
         let backend = call.attempt.backend;
         let world = &self.plot.world;
-        let phase = &world.scripts[backend].phases[self.phases[backend]];
+        let phases = &self.replicas[call.replica as usize].phases;
+        let phase = &world.scripts[backend].phases[phases[backend]];
         let lot = if phase.share < 1.0 { fraction(self.backend_draws.draw()) } else { 0.0 };
         let wobbles = phase.pace.jitter > 0.0;
         let wobble = if wobbles { fraction(self.backend_draws.draw()) } else { 0.5 };
@@ -139,6 +150,7 @@ impl Engine<'_> {
             has_head: false,
             connection,
             pings_from: course.pings.map(|it| now.after(it)),
+            exact: None,
         };
         self.await_next(slot);
     }
@@ -148,6 +160,9 @@ impl Engine<'_> {
     pub(super) fn await_next(&mut self, slot: u32) {
         let call = &mut self.calls[slot as usize];
         call.turn = call.turn.wrapping_add(1);
+        if call.attempt.exact.is_some() {
+            return self.await_recorded(slot);
+        }
         let wake_at = call.plan.as_ref().zip(call.permit.as_ref());
         let wake_at = wake_at.and_then(|(plan, permit)| plan.wake_at(permit));
         let at = call.attempt.next().min(wake_at.unwrap_or(Now::NEVER));
@@ -158,6 +173,9 @@ impl Engine<'_> {
     /// The next thing of an attempt happens.
     pub(super) fn go_ahead(&mut self, now: Now, slot: u32) {
         let attempt = &mut self.calls[slot as usize].attempt;
+        if attempt.exact.is_some() {
+            return self.repeat_next(now, slot);
+        }
         if now < attempt.next() {
             return self.check_patience(now, slot);
         }
@@ -177,14 +195,16 @@ impl Engine<'_> {
         self.await_next(slot);
     }
 
-    fn head(&mut self, now: Now, slot: u32) {
+    pub(super) fn head(&mut self, now: Now, slot: u32) {
         let call = &mut self.calls[slot as usize];
         let Some(permit) = call.permit.as_mut() else { return };
         permit.head(now, &mut self.notes);
-        if let (Some(auditor), Some(ticket)) = (&mut self.auditor, &mut call.ticket) {
+        let replica = call.replica;
+        let auditor = &mut self.replicas[replica as usize].auditor;
+        if let (Some(auditor), Some(ticket)) = (auditor, &mut call.ticket) {
             auditor.on_head(now, ticket, &self.notes.transitions);
         }
-        self.note_transitions();
+        self.note_transitions(now, replica);
     }
 
     /// An event with content comes, or the time of a hold is over.
@@ -219,10 +239,12 @@ impl Engine<'_> {
         if !permit.has_content() {
             return;
         }
-        if let (Some(auditor), Some(ticket)) = (&mut self.auditor, &mut call.ticket) {
+        let replica = call.replica;
+        let auditor = &mut self.replicas[replica as usize].auditor;
+        if let (Some(auditor), Some(ticket)) = (auditor, &mut call.ticket) {
             auditor.on_content(now, ticket, &self.notes.transitions);
         }
-        self.note_transitions();
+        self.note_transitions(now, replica);
         self.settle_as_answered(now, slot);
         self.client_sees_content(now, slot);
     }
@@ -249,35 +271,47 @@ impl Engine<'_> {
         self.busy[backend] -= 1;
         // A connection is kept after a whole answer, an error too.
         let is_whole = outcome.kind == OutcomeKind::Success || outcome.error_status.is_some();
-        self.connections[backend].open += u32::from(is_whole);
+        let replica = call.replica;
+        let its = &mut self.replicas[replica as usize];
+        its.connections[backend].open += u32::from(is_whole);
         plan.report(now, permit, outcome, &mut self.notes);
-        if let (Some(auditor), Some(ticket)) = (&mut self.auditor, call.ticket.take())
+        if let (Some(auditor), Some(ticket)) = (&mut its.auditor, call.ticket.take())
             && let Some(attempt) = plan.attempts().iter().last()
         {
             auditor.on_report(now, ticket, attempt, &self.notes.transitions);
         }
-        self.note_outcome(now, backend, outcome);
-        self.note_transitions();
-        self.go_on(now, slot);
+        self.note_outcome(now, replica, backend, outcome);
+        self.note_transitions(now, replica);
+        self.choose_next(now, slot);
     }
 
-    /// A backend's next phase begins.
-    pub(super) fn change_phase(&mut self, now: Now, backend: usize) {
-        self.phases[backend] += 1;
-        if self.plot.world.scripts[backend].phases[self.phases[backend]].cuts {
-            self.cut_connections(now, backend);
+    /// A phase of a backend begins, for one replica or for all.
+    pub(super) fn change_phase(&mut self, now: Now, backend: usize, phase: usize) {
+        let it = &self.plot.world.scripts[backend].phases[phase];
+        let meets = |replica: u32| it.replica.is_none_or(|only| only == replica);
+        for (replica, seen) in self.replicas.iter_mut().enumerate() {
+            if meets(replica as u32) {
+                seen.phases[backend] = phase;
+                if it.cuts {
+                    let idle = &mut seen.connections[backend];
+                    idle.closed += std::mem::take(&mut idle.open);
+                }
+            }
+        }
+        if it.cuts {
+            self.cut_connections(now, backend, meets);
         }
     }
 
-    /// Connections break, those that are idle too.
-    fn cut_connections(&mut self, now: Now, backend: usize) {
-        let idle = &mut self.connections[backend];
-        idle.closed += std::mem::take(&mut idle.open);
+    /// Connections that are in use break.
+    fn cut_connections(&mut self, now: Now, backend: usize, meets: impl Fn(u32) -> bool) {
         for slot in 0..self.calls.len() as u32 {
             let call = &mut self.calls[slot as usize];
             let Some(permit) = call.permit.as_ref() else { continue };
             // An attempt of this very moment has not reached the old process any more.
-            if call.attempt.backend != backend || call.attempt.began == now {
+            let is_its = call.attempt.backend == backend && meets(call.replica);
+            let is_exact = call.attempt.exact.is_some();
+            if !is_its || is_exact || call.attempt.began == now {
                 continue;
             }
             let outcome = permit.broken(call.attempt.has_head.then_some(200));
@@ -294,26 +328,34 @@ impl Engine<'_> {
 
     /// The session's pin before a choice: looked up only for the auditor.
     fn pin_seen_by_auditor(&self, now: Now, slot: u32) -> Option<u16> {
-        self.auditor.as_ref()?;
+        self.replicas[self.calls[slot as usize].replica as usize].auditor.as_ref()?;
         self.candidate_pinned(now, slot)
     }
 
     /// The candidate that a session is pinned to.
     pub(super) fn candidate_pinned(&self, now: Now, slot: u32) -> Option<u16> {
-        let session = self.sessions.get(self.calls[slot as usize].session as usize)?;
-        let id = self.core.pinned(&self.route, now, "", session)?;
-        let mut candidates = 0..self.candidates.len() as u16;
-        candidates.find(|&candidate| self.route.backend(candidate).id() == id)
+        let call = &self.calls[slot as usize];
+        let core = &self.replicas[call.replica as usize].core;
+        let session = self.sessions.get(call.session as usize)?;
+        let (route, asked) = self.route_of(slot);
+        let id = core.pinned(route, now, self.caller_of(slot), session)?;
+        let mut candidates = 0..asked.candidates.len() as u16;
+        candidates.find(|&candidate| route.backend(candidate).id() == id)
     }
 
     fn audit_attempt(&mut self, now: Now, slot: u32, pin_before: Option<u16>) {
-        if self.auditor.is_none() {
+        let replica = self.calls[slot as usize].replica;
+        if self.replicas[replica as usize].auditor.is_none() {
             return;
         }
         let pin_after = self.candidate_pinned(now, slot);
-        let id = |candidate: u16| self.route.backend(candidate).id();
         let call = &mut self.calls[slot as usize];
-        if let (Some(auditor), Some(plan)) = (&mut self.auditor, call.plan.as_ref()) {
+        let Replica { auditor, route, .. } = &mut self.replicas[replica as usize];
+        let id = |candidate: u16| route.backend(candidate).id();
+        if let (Some(auditor), Some(plan)) = (auditor, call.plan.as_ref()) {
+            if let Some(between) = self.bus.as_mut().and_then(|it| it.auditor.as_mut()) {
+                between.on_attempt(now, replica, plan);
+            }
             call.ticket = Some(auditor.on_attempt(&Chosen {
                 now,
                 plan,

@@ -11,8 +11,11 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use super::{Call, Engine, EngineEvent, Ongoing, between};
-use crate::{rng::Rng, timeline::plot::Plot};
+use super::{Call, Engine, EngineEvent, NONE_RECORDED, Ongoing, between};
+use crate::{
+    rng::Rng,
+    timeline::plot::{Plot, Traffic},
+};
 
 /// The first pause of a client.
 const PAUSE: Millis = Millis(500);
@@ -76,13 +79,22 @@ impl Engine<'_> {
             ticket: None,
             unsettled: Vec::new(),
             turn: 0,
+            route: 0,
+            recorded: NONE_RECORDED,
             session,
+            replica: 0,
             is_stream: lot < self.plot.traffic.stream,
             retries: 0,
             began: now,
             attempt: Ongoing::NOTHING,
         };
-        let slot = match self.free.pop() {
+        let slot = self.place(call);
+        self.ask(now, slot);
+    }
+
+    /// A slot for a call.
+    pub(super) fn place(&mut self, call: Call) -> u32 {
+        match self.free.pop() {
             Some(slot) => {
                 // The turn goes on: events of the slot's earlier calls stay stale.
                 let turn = self.calls[slot as usize].turn;
@@ -93,20 +105,22 @@ impl Engine<'_> {
                 self.calls.push(call);
                 (self.calls.len() - 1) as u32
             }
-        };
-        self.ask(now, slot);
+        }
     }
 
     /// The request reaches the gateway.
     pub(super) fn ask(&mut self, now: Now, slot: u32) {
         self.tally.sent += 1;
         let call = &mut self.calls[slot as usize];
+        call.replica = self.bus.as_mut().map_or(0, |bus| bus.replica_for(call.session));
+        let its = &mut self.replicas[call.replica as usize];
+        self.tally.replicas[call.replica as usize].sent += 1;
         let session = self.sessions.get(call.session as usize).map_or("", String::as_str);
-        let patience = self.plot.traffic.patience;
-        let ask =
-            RequestSpec { session, is_stream: call.is_stream, patience, ..RequestSpec::default() };
-        call.plan = Some(self.core.begin(&self.route, now, &ask));
-        if let Some(auditor) = &mut self.auditor {
+        let Traffic { patience, needs, .. } = self.plot.traffic;
+        let is_stream = call.is_stream;
+        let ask = RequestSpec { session, is_stream, patience, needs, ..RequestSpec::default() };
+        call.plan = Some(its.core.begin(&its.routes[usize::from(call.route)], now, &ask));
+        if let Some(auditor) = &mut its.auditor {
             auditor.on_request(now);
         }
         self.go_on(now, slot);
@@ -116,6 +130,9 @@ impl Engine<'_> {
     pub(super) fn finish(&mut self, now: Now, slot: u32, finish: &Finish) {
         self.note_finish(now, slot, finish);
         self.settle(now, slot);
+        if self.calls[slot as usize].recorded != NONE_RECORDED {
+            return self.finish_recorded(now, slot, finish);
+        }
         let call = &mut self.calls[slot as usize];
         call.plan = None;
         let is_retried = matches!(finish.status, 408 | 409 | 429 | 500..)

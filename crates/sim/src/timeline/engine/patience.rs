@@ -4,7 +4,7 @@ use tidegate_core::{
     commit::CommitCause, plan::PatienceVerdict, time::Now, transition::Transition,
 };
 
-use super::{Engine, Unsettled};
+use super::{Engine, Replica, Unsettled};
 
 impl Engine<'_> {
     /// The moment has come that the plan named.
@@ -28,7 +28,7 @@ impl Engine<'_> {
         }
     }
 
-    fn leave(&mut self, now: Now, slot: u32) {
+    pub(super) fn leave(&mut self, now: Now, slot: u32) {
         let call = &mut self.calls[slot as usize];
         let (Some(plan), Some(permit)) = (call.plan.as_mut(), call.permit.take()) else { return };
         let backend = call.attempt.backend;
@@ -40,10 +40,10 @@ impl Engine<'_> {
             None => call.unsettled.push(left),
             Some(_) => {
                 self.close_books(now, slot, left);
-                self.note_transitions();
+                self.note_transitions(now, self.calls[slot as usize].replica);
             }
         }
-        self.go_on(now, slot);
+        self.choose_next(now, slot);
     }
 
     /// A target has answered: the core reports those that were left before.
@@ -56,7 +56,7 @@ impl Engine<'_> {
             plan.answered(now, &mut self.notes);
         }
         self.settle(now, slot);
-        self.note_transitions();
+        self.note_transitions(now, self.calls[slot as usize].replica);
     }
 
     /// Closes the books of the attempts that were left, with the outcome they have.
@@ -67,18 +67,21 @@ impl Engine<'_> {
     }
 
     fn close_books(&mut self, now: Now, slot: u32, left: Unsettled) {
-        let plan = self.calls[slot as usize].plan.as_ref();
+        let call = &self.calls[slot as usize];
+        let (plan, replica) = (call.plan.as_ref(), call.replica);
+        let Replica { auditor, routes, .. } = &mut self.replicas[replica as usize];
+        let route = &routes[usize::from(call.route)];
         let attempt = plan.and_then(|plan| plan.attempts().iter().nth(left.attempt).copied());
         let Some(attempt) = attempt else { return };
-        if let (Some(auditor), Some(ticket)) = (&mut self.auditor, left.ticket) {
-            let id = self.route.backend(attempt.candidate).id();
+        if let (Some(auditor), Some(ticket)) = (auditor, left.ticket) {
+            let id = route.backend(attempt.candidate).id();
             // Of several that are settled at once, each has its own transitions.
             let own: Vec<Transition> =
                 self.notes.transitions.iter().filter(|it| it.backend == *id).cloned().collect();
             auditor.on_report(now, ticket, &attempt, &own);
         }
         if let Some(outcome) = attempt.outcome {
-            self.note_outcome(now, left.backend, &outcome);
+            self.note_outcome(now, replica, left.backend, &outcome);
         }
     }
 }

@@ -2,9 +2,13 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use tidegate_core::hint::Heard;
 
 use super::TimelineReport;
-use crate::timeline::trace::TraceEntry;
+use crate::timeline::{
+    tally::{BusTally, ReplicaTally},
+    trace::TraceEntry,
+};
 
 /// The report of one run.
 #[derive(Serialize)]
@@ -39,6 +43,12 @@ struct ReportJson<'a> {
     wait_ms: WaitJson,
     /// In tier order.
     backends: Vec<BackendJson<'a>>,
+    /// What went between replicas; absent without a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bus: Option<BusJson>,
+    /// In a fleet, each replica by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replicas: Vec<ReplicaJson<'a>>,
     /// Openings and closings, in order; long runs list the first of them.
     turns: Vec<TurnJson<'a>>,
     expectations: Vec<ExpectationJson<'a>>,
@@ -71,6 +81,43 @@ struct BackendJson<'a> {
     opens: u64,
     first_open_ms: Option<u64>,
     last_close_ms: Option<u64>,
+}
+
+/// What replicas told each other.
+#[derive(Serialize)]
+struct BusJson {
+    /// Hints that replicas told.
+    told: u64,
+    windows: u64,
+    exclusions: u64,
+    openings: u64,
+    pins: u64,
+    /// Copies that did not arrive.
+    lost: u64,
+    /// Copies that told something new.
+    taken: u64,
+    /// Copies that arrived.
+    heard: u64,
+}
+
+#[derive(Serialize)]
+struct ReplicaJson<'a> {
+    /// From 1.
+    replica: usize,
+    /// Requests that reached it.
+    sent: u64,
+    /// In tier order.
+    backends: Vec<ReplicaBackendJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReplicaBackendJson<'a> {
+    id: &'a str,
+    /// At the end.
+    state: &'static str,
+    attempts: u64,
+    failed: u64,
+    opens: u64,
 }
 
 #[derive(Serialize)]
@@ -148,6 +195,8 @@ fn document(report: &TimelineReport) -> ReportJson<'_> {
             max: tally.waits.max.0,
         },
         backends: plot.world.cast().into_iter().map(backend).collect(),
+        bus: plot.fleet.is_some().then(|| bus(&tally.bus)),
+        replicas: replicas(report),
         turns: tally
             .turns
             .iter()
@@ -169,6 +218,38 @@ fn document(report: &TimelineReport) -> ReportJson<'_> {
         },
         replay: report.replay(),
     }
+}
+
+fn bus(tally: &BusTally) -> BusJson {
+    BusJson {
+        told: tally.told,
+        windows: tally.windows,
+        exclusions: tally.exclusions,
+        openings: tally.openings,
+        pins: tally.pins,
+        lost: tally.lost,
+        taken: tally.heard[Heard::Taken as usize],
+        heard: tally.heard.iter().sum(),
+    }
+}
+
+fn replicas(report: &TimelineReport) -> Vec<ReplicaJson<'_>> {
+    let plot = &report.plot;
+    if plot.fleet.is_none() {
+        return Vec::new();
+    }
+    let replica = |(number, tally): (usize, &ReplicaTally)| {
+        let backend = |(backend, _): (usize, usize)| ReplicaBackendJson {
+            id: &plot.world.settings.backends[backend].id,
+            state: report.replica_states[number][backend].word(),
+            attempts: tally.backends[backend].attempts,
+            failed: tally.backends[backend].failed,
+            opens: tally.backends[backend].opens,
+        };
+        let backends = plot.world.cast().into_iter().map(backend).collect();
+        ReplicaJson { replica: number + 1, sent: tally.sent, backends }
+    };
+    report.tally.replicas.iter().enumerate().map(replica).collect()
 }
 
 /// A trace as JSON lines.

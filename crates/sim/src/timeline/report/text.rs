@@ -10,6 +10,7 @@ use crate::{
     scenario::RenderOptions,
     timeline::{
         judge::{percent, seconds, short},
+        painter::Painter,
         tally::Tally,
         trace::TraceEntry,
     },
@@ -103,7 +104,7 @@ fn header(report: &TimelineReport, width: usize, glyphs: &LaneGlyphs) -> Vec<Str
     lines
 }
 
-fn picture(report: &TimelineReport, options: &RenderOptions) -> Picture {
+pub(super) fn picture(report: &TimelineReport, options: &RenderOptions) -> Picture {
     let view = report.view(options);
     let mut painter = if report.is_whole(view) {
         report.tally.painter.clone()
@@ -111,16 +112,40 @@ fn picture(report: &TimelineReport, options: &RenderOptions) -> Picture {
         report.again(view, false).tally.painter
     };
     let plot = &report.plot;
-    let lanes = plot.world.cast().into_iter().map(|(backend, tier)| Lane {
-        name: plot.world.settings.backends[backend].id.clone(),
-        state: report.states[backend],
-        shows_share: tier > 0,
-        cells: painter.finish(backend),
-    });
-    let lanes = lanes.collect();
+    let cast = plot.world.cast();
+    let mut lanes: Vec<Lane> = cast
+        .iter()
+        .map(|&(backend, tier)| Lane {
+            name: plot.world.settings.backends[backend].id.clone(),
+            state: report.states[backend],
+            shows_share: tier > 0,
+            cells: painter.finish(backend),
+        })
+        .collect();
+    if options.per_replica && plot.fleet.is_some() {
+        lanes = replica_lanes(report, &mut painter);
+    }
     let mut marks = marks(report);
     marks.retain(|mark| (view.from..=view.to).contains(&mark.at));
     Picture { from: view.from, to: view.to, lanes, marks }
+}
+
+/// A lane per replica and backend, the replicas of one backend together.
+fn replica_lanes(report: &TimelineReport, painter: &mut Painter) -> Vec<Lane> {
+    let plot = &report.plot;
+    let mut lanes = Vec::new();
+    for (backend, tier) in plot.world.cast() {
+        for (replica, states) in report.replica_states.iter().enumerate() {
+            let Some(lane) = report.tally.lane(replica, backend) else { continue };
+            lanes.push(Lane {
+                name: format!("{} r{}", plot.world.settings.backends[backend].id, replica + 1),
+                state: states[backend],
+                shows_share: tier > 0,
+                cells: painter.finish(lane),
+            });
+        }
+    }
+    lanes
 }
 
 /// Phases and turns in the order of time.
@@ -135,13 +160,21 @@ fn marks(report: &TimelineReport) -> Vec<Mark> {
     let mut marks = Vec::new();
     for (backend, script) in world.scripts.iter().enumerate() {
         for phase in script.phases.iter().skip(1) {
-            let text = format!("{}{} {}", seconds(phase.at), name(backend), phase.word);
+            let whom = phase.replica.map(|it| format!(" for replica {}", it + 1));
+            let (at, whom) = (seconds(phase.at), whom.unwrap_or_default());
+            let text = format!("{at}{} {}{whom}", name(backend), phase.word);
             marks.push(Mark { at: phase.at, text });
         }
     }
     for turn in &report.tally.turns {
         let text = format!("{}{} {}", seconds(turn.at), name(turn.backend), turn.text);
         marks.push(Mark { at: turn.at, text });
+    }
+    for cut in report.plot.fleet.iter().flat_map(|it| &it.cuts) {
+        let number = cut.replica + 1;
+        for (at, what) in [(cut.from, "is cut off"), (cut.to, "is back")] {
+            marks.push(Mark { at, text: format!("{} replica {number} {what}", seconds(at)) });
+        }
     }
     marks.sort_by_key(|mark| mark.at);
     marks
@@ -166,6 +199,8 @@ fn counters(tally: &Tally, width: usize) -> Vec<String> {
     rare(tally.last_resorts, "last resorts");
     rare(tally.budget_spent, "hops refused");
     rare(tally.sessions_moved, "sessions moved");
+    rare(tally.bus.told, "hints told");
+    rare(tally.bus.lost, "hints not delivered");
     wrapped(&facts, "   ", width)
 }
 

@@ -15,6 +15,9 @@ use tidegate_config::secret::Environment;
 use tidegate_config::source::Source;
 use tidegate_sim::builtin;
 use tidegate_sim::scenario::Scenario;
+use tidegate_wire::operation::needs_of_path;
+
+use super::dialects;
 
 /// The outages among the examples; the other examples are about the ways to pick.
 const OUTAGES: [&str; 8] = [
@@ -37,6 +40,8 @@ const MAX_ROUTES: usize = 16;
 /// What would become of one route.
 pub(super) struct Prediction {
     pub(super) route: String,
+    /// The dialects of the clients that it is about; empty: all that the route serves.
+    clients: Vec<&'static str>,
     targets: usize,
     outages: Vec<Outage>,
 }
@@ -55,22 +60,29 @@ pub(super) fn predict(source: &Source) -> Vec<Prediction> {
         return Vec::new();
     };
     let routes = config.file.routes.iter().take(MAX_ROUTES);
-    let routes: Vec<(String, usize)> = routes
-        .map(|(name, route)| (name.clone(), route.tiers.iter().map(Vec::len).sum()))
+    let routes: Vec<(String, Vec<String>)> = routes
+        .map(|(name, route)| (name.clone(), route.tiers.iter().flatten().cloned().collect()))
         .collect();
     let mut predictions = Vec::new();
     for (route, targets) in routes {
+        let groups = dialects::groups(&config, &targets);
         // The simulator plays the default route of a config.
         config.file.default_route = Some(route.clone());
-        let play = |name: &&'static str| {
-            let Some(Scenario::Timeline(timeline)) = builtin::get(name)?.scenario() else {
-                return None;
+        for group in &groups {
+            let needs = group.first().map(|it| needs_of_path(it.path)).unwrap_or_default();
+            let play = |name: &&'static str| {
+                let Some(Scenario::Timeline(timeline)) = builtin::get(name)?.scenario() else {
+                    return None;
+                };
+                let timeline = timeline.with_config(source.name(), &config).ok()?;
+                Some(outage(name, &timeline.with_needs(needs).run(0).to_json()))
             };
-            let report = timeline.with_config(source.name(), &config).ok()?.run(0).to_json();
-            Some(outage(name, &report))
-        };
-        let outages = OUTAGES.iter().filter_map(play).collect();
-        predictions.push(Prediction { route, targets, outages });
+            let is_for_all = groups.len() == 1;
+            let clients = group.iter().filter(|_| !is_for_all).map(|it| it.word).collect();
+            let outages = OUTAGES.iter().filter_map(play).collect();
+            let (route, targets) = (route.clone(), targets.len());
+            predictions.push(Prediction { route, clients, targets, outages });
+        }
     }
     predictions
 }
@@ -123,6 +135,7 @@ impl Prediction {
         };
         json!({
             "route": self.route,
+            "clients": self.clients,
             "survived": self.survived(),
             "of": self.outages.len(),
             "why": self.why(),
@@ -137,7 +150,13 @@ pub(super) fn lines(predictions: &[Prediction], file: &str) -> String {
     for prediction in predictions {
         let (route, all) = (&prediction.route, prediction.outages.len());
         let survived = prediction.survived();
-        out.push_str(&format!("  {route} survives {survived} of {all} built-in outages\n"));
+        let clients = match prediction.clients.join(", ") {
+            words if words.is_empty() => words,
+            words => format!(" for {words} clients"),
+        };
+        out.push_str(&format!(
+            "  {route} survives {survived} of {all} built-in outages{clients}\n"
+        ));
         for Outage { name, requests, client_failures, .. } in prediction.lost() {
             let failed = format!("{client_failures} of {requests} requests fail");
             out.push_str(&format!("    not {name}: {failed}\n"));

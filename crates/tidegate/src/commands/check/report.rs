@@ -10,6 +10,7 @@ use tidegate_config::diagnostic::Diagnostic;
 use tidegate_config::source::Source;
 use tidegate_config::{Config, Loaded, Summary};
 
+use super::dialects::{self, Service};
 use super::predict::{self, Prediction};
 
 /// Space between two columns of the route table.
@@ -24,6 +25,8 @@ pub(super) struct Report {
     routes: Option<Vec<Route>>,
     /// What single providers are restricted to.
     served: Vec<Served>,
+    /// Which clients each route serves.
+    services: Vec<Service>,
     /// What would become of each route in outages.
     pub(super) predictions: Vec<Prediction>,
 }
@@ -43,6 +46,7 @@ impl Report {
             counts: loaded.summary,
             routes: loaded.config.as_ref().map(routes),
             served: loaded.config.as_ref().map(served).unwrap_or_default(),
+            services: loaded.config.as_ref().map(dialects::services).unwrap_or_default(),
             predictions: Vec::new(),
         }
     }
@@ -55,6 +59,7 @@ impl Report {
             counts: Summary::default(),
             routes: None,
             served: Vec::new(),
+            services: Vec::new(),
             predictions: Vec::new(),
         }
     }
@@ -81,8 +86,9 @@ impl Report {
             let only =
                 |(name, words): &Served| format!("  {name} serves only {}\n", words.join(", "));
             let served: String = self.served.iter().map(only).collect();
+            let clients = dialects::lines(&self.services);
             let outages = predict::lines(&self.predictions, file);
-            return format!("{file} is sound{but}. {counts}.\n{table}{served}{outages}");
+            return format!("{file} is sound{but}. {counts}.\n{table}{served}{clients}{outages}");
         }
         // A file of which nothing could be understood has no counts to tell.
         let counts =
@@ -107,6 +113,7 @@ impl Report {
             "servers": self.counts.servers,
             "tiers": tiers,
             "predictions": self.predictions.iter().map(Prediction::json).collect::<Vec<_>>(),
+            "clients": dialects::document(&self.services),
             "serves": self.served.iter().cloned().collect::<BTreeMap<_, _>>(),
         })
     }
@@ -221,6 +228,7 @@ mod tests {
             counts: Summary { targets: 3, routes: 2, servers: 1 },
             routes: is_sound.then(routes),
             served: Vec::new(),
+            services: Vec::new(),
             predictions: Vec::new(),
         }
     }

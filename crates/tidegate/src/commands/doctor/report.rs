@@ -7,8 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tidegate_config::Config;
-
-use super::redact::redacted;
+use tidegate_config::redact::redacted;
 
 /// Only its owner reads a report, until somebody decides otherwise.
 const MODE: u32 = 0o600;

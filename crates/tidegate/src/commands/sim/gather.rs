@@ -49,7 +49,11 @@ fn timelines_of(scenarios: Vec<Scenario>, printer: &Printer) -> Vec<Scenario> {
 }
 
 /// Timelines with the routes and health settings of a config.
-fn recast(scenarios: Vec<Scenario>, path: &Path, printer: &Printer) -> Result<Vec<Scenario>, Exit> {
+pub(super) fn recast(
+    scenarios: Vec<Scenario>,
+    path: &Path,
+    printer: &Printer,
+) -> Result<Vec<Scenario>, Exit> {
     if scenarios.iter().any(|it| !matches!(it, Scenario::Timeline(_))) {
         printer.error(
             "`--config` is for timelines: other scenarios name who is asked in their own file",
@@ -112,7 +116,7 @@ pub(super) fn builtin(name: &str, printer: &Printer) -> Result<&'static Builtin,
 }
 
 /// Loads every file; if one has an error, every problem of every file is shown and none is run.
-fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Scenario>, Exit> {
+pub(super) fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Scenario>, Exit> {
     let (mut scenarios, mut texts) = (Vec::new(), Vec::new());
     for path in paths {
         let (source, scenario, problems) = match read_file(path) {

@@ -6,6 +6,7 @@ use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{count_of, reply_object, take_list, take_map, take_text};
 use crate::convert::part::{Content, Part, ToolCall};
 use crate::convert::reply::{Reply, StopReason, TokenUsage};
+use crate::convert::servers::{THINKING_FIELDS, USAGE_PARENTS};
 
 /// Reads an answer. Of several choices the first is taken: more are never asked for.
 ///
@@ -22,12 +23,13 @@ pub fn read_reply(body: &[u8]) -> Result<Reply, ReplyFault> {
     };
     let parts = read_parts(&mut message);
     let has = |wanted: fn(&Content) -> bool| parts.iter().any(|part| wanted(&part.content));
-    let stop = if has(|content| matches!(content, Content::ToolCall(_))) {
-        StopReason::ToolUse
-    } else if has(|content| matches!(content, Content::Refusal(_))) {
-        StopReason::Refusal
-    } else {
-        stop_reason(&take_text(&mut choice, "finish_reason"))
+    // What the model did says more than a plain `stop`, which some servers write after calls too.
+    let stop = match stop_reason(&take_text(&mut choice, "finish_reason")) {
+        StopReason::EndOfTurn if has(|it| matches!(it, Content::ToolCall(_))) => {
+            StopReason::ToolUse
+        }
+        StopReason::EndOfTurn if has(|it| matches!(it, Content::Refusal(_))) => StopReason::Refusal,
+        reason => reason,
     };
     let logprobs = take_map(&mut choice, "logprobs");
     let logprobs = logprobs.map(|mut inner| take_list(&mut inner, "content")).unwrap_or_default();
@@ -37,7 +39,7 @@ pub fn read_reply(body: &[u8]) -> Result<Reply, ReplyFault> {
         created_unix_s: answer.get("created").and_then(Value::as_u64),
         parts,
         stop,
-        usage: answer.get("usage").and_then(Value::as_object).map(read_usage),
+        usage: find_usage(&answer),
         logprobs,
     })
 }
@@ -50,24 +52,57 @@ fn read_parts(message: &mut Map<String, Value>) -> Vec<Part> {
         }
     };
     let thinking = |text| Content::Thinking { text, seal: None };
-    add(take_text(message, "reasoning_content"), thinking);
-    add(take_text(message, "reasoning"), thinking);
-    match message.get_mut("content").map(Value::take) {
-        Some(Value::String(text)) => add(text, Content::Text),
-        Some(Value::Array(values)) => {
-            for value in values {
-                if let Value::Object(mut part) = value {
-                    add(take_text(&mut part, "text"), Content::Text);
-                }
-            }
+    add(read_thinking(message), thinking);
+    for piece in read_content(message) {
+        match piece {
+            ContentPiece::Thinking(text) => add(text, thinking),
+            ContentPiece::Text(text) => add(text, Content::Text),
         }
-        _ => {}
     }
     add(take_text(message, "refusal"), Content::Refusal);
     for call in take_list(message, "tool_calls") {
         parts.extend(read_call(call).map(|call| Part::new(Content::ToolCall(call))));
     }
     parts
+}
+
+/// A piece of the content of a message or delta.
+pub(super) enum ContentPiece {
+    Thinking(String),
+    Text(String),
+}
+
+/// The thinking of a message or delta. Some servers give the same under several names.
+pub(super) fn read_thinking(message: &mut Map<String, Value>) -> String {
+    let texts = THINKING_FIELDS.map(|field| take_text(message, field));
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+/// The content of a message or delta: a text, or a list of texts and, of Mistral's, thinking.
+pub(super) fn read_content(message: &mut Map<String, Value>) -> Vec<ContentPiece> {
+    let values = match message.get_mut("content").map(Value::take) {
+        Some(Value::String(text)) => return vec![ContentPiece::Text(text)],
+        Some(Value::Array(values)) => values,
+        _ => return Vec::new(),
+    };
+    let mut pieces = Vec::new();
+    for value in values {
+        let Value::Object(mut part) = value else { continue };
+        let thoughts = take_list(&mut part, "thinking").into_iter().filter_map(|it| match it {
+            Value::Object(mut thought) => Some(take_text(&mut thought, "text")),
+            _ => None,
+        });
+        pieces.extend(thoughts.map(ContentPiece::Thinking));
+        pieces.push(ContentPiece::Text(take_text(&mut part, "text")));
+    }
+    pieces
+}
+
+/// The usage in an answer or chunk, wherever the server puts it.
+pub(super) fn find_usage(answer: &Map<String, Value>) -> Option<TokenUsage> {
+    let inner = |parent: &&str| answer.get(*parent)?.get("usage")?.as_object();
+    let top = answer.get("usage").and_then(Value::as_object);
+    top.or_else(|| USAGE_PARENTS.iter().find_map(inner)).map(read_usage)
 }
 
 fn read_call(call: Value) -> Option<ToolCall> {
@@ -96,7 +131,7 @@ pub(super) fn stop_reason(word: &str) -> StopReason {
 }
 
 /// What `usage` tells.
-pub(super) fn read_usage(usage: &Map<String, Value>) -> TokenUsage {
+fn read_usage(usage: &Map<String, Value>) -> TokenUsage {
     let detail = |of: &str, key: &str| {
         usage.get(of).and_then(Value::as_object).map_or(0, |inner| count_of(inner, key))
     };

@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use crate::convert::context::ReplyContext;
-use crate::convert::part::{Content, ToolCall};
+use crate::convert::json_out::bytes;
+use crate::convert::part::{Content, Seal, ToolCall, Vendor};
 use crate::convert::reply::{Reply, StopReason, TokenUsage};
 
 /// Writes an answer.
@@ -53,7 +54,7 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
     if let Some(usage) = reply.usage {
         answer["usage"] = write_usage(usage);
     }
-    answer.to_string().into_bytes()
+    bytes(&answer)
 }
 
 fn write_call(call: &ToolCall) -> Value {
@@ -62,11 +63,20 @@ fn write_call(call: &ToolCall) -> Value {
         return json!({ "id": call.id, "type": "custom", "custom": custom });
     }
     let arguments = if call.arguments.is_empty() { "{}" } else { &call.arguments };
-    json!({
+    let mut written = json!({
         "id": call.id,
         "type": "function",
         "function": { "name": call.name, "arguments": arguments },
-    })
+    });
+    sign(&mut written, call.seal.as_ref());
+    written
+}
+
+/// Keeps Google's signature where its own layer for OpenAI's clients puts it.
+pub(super) fn sign(call: &mut Value, seal: Option<&Seal>) {
+    if let Some(seal) = seal.filter(|seal| seal.vendor == Vendor::Google) {
+        call["extra_content"] = json!({ "google": { "thought_signature": seal.data } });
+    }
 }
 
 /// The `finish_reason` of a stop.

@@ -6,18 +6,27 @@
 //! - What only an older revision knows (`functions`) or what no other dialect can answer (spoken
 //!   answers) is refused, because leaving it out would change what the client gets.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::Fields;
+use crate::convert::mixed;
 use crate::convert::notes::Notes;
-use crate::convert::part::{CacheMark, Content, MediaSource, Part, ToolCall, ToolResult, Vendor};
+use crate::convert::part::{
+    CacheMark, Content, MediaSource, Part, Seal, ToolCall, ToolResult, Vendor,
+};
 use crate::convert::request::{
-    Effort, GenerationRequest, OutputFormat, OutputSchema, Reasoning, Role, ToolChoice,
+    Effort, GenerationRequest, MAX_TOOLS, OutputFormat, OutputSchema, Reasoning, Role, ToolChoice,
     ToolDefinition, ToolInput,
 };
+use crate::dialect::Dialect;
 
 type Read<T> = Result<T, RequestFault>;
+
+/// What is wrong with data of another form.
+const NO_DATA: &str = "must be an address on the web or `data:` with a media type and base64";
 
 /// Reads a request.
 ///
@@ -25,9 +34,11 @@ type Read<T> = Result<T, RequestFault>;
 /// It is wrong in its own dialect, or asks for what no other dialect can answer.
 pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
+    mixed::refuse(Dialect::OpenAiChat, |key| fields.has(key))?;
     let mut request = GenerationRequest::default();
+    let mut free_text_calls = BTreeSet::new();
     for message in fields.objects("messages")? {
-        read_message(message, &mut request, notes)?;
+        read_message(message, &mut request, &mut free_text_calls, notes)?;
     }
     if request.system.is_empty() && request.messages.is_empty() {
         return Err(fields.fault("messages", "must not be empty"));
@@ -37,8 +48,8 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
             return Err(RequestFault::impossible(format!("`{field}`")));
         }
     }
-    for tool in fields.objects("tools")? {
-        request.tools.push(read_tool(tool)?);
+    for tool in fields.objects_up_to("tools", MAX_TOOLS)? {
+        request.tools.push(read_tool(tool, notes)?);
     }
     request.tool_choice = read_tool_choice(&mut fields)?;
     request.parallel_tools = fields.boolean("parallel_tool_calls")?;
@@ -112,23 +123,26 @@ fn read_output(fields: &mut Fields) -> Read<OutputFormat> {
     }
 }
 
-fn read_tool(mut tool: Fields) -> Read<ToolDefinition> {
+fn read_tool(mut tool: Fields, notes: &mut Notes) -> Read<ToolDefinition> {
     let kind = tool.string("type")?.unwrap_or_else(|| "function".to_owned());
+    let is_free_text = match kind.as_str() {
+        "function" => false,
+        "custom" => true,
+        _ => return Err(tool.fault("type", "must be `function` or `custom`")),
+    };
     let cache = read_cache(&mut tool)?;
     let body = tool.object(&kind)?;
     let mut body = body.ok_or_else(|| tool.fault(&kind, "is missing"))?;
-    let input = match kind.as_str() {
-        "function" => ToolInput::Schema(read_schema(&mut body)?),
-        "custom" => ToolInput::FreeText(body.take("format")),
-        _ => return Err(tool.fault("type", "must be `function` or `custom`")),
+    let input = match is_free_text {
+        false => ToolInput::Schema(read_schema(&mut body)?),
+        true => ToolInput::FreeText(body.take("format")),
     };
-    Ok(ToolDefinition {
-        name: body.required_string("name")?,
-        description: body.string("description")?,
-        is_strict: body.boolean("strict")?,
-        input,
-        cache,
-    })
+    let name = body.required_string("name")?;
+    let description = body.string("description")?;
+    let is_strict = body.boolean("strict")?;
+    body.note_rest(notes);
+    tool.note_rest(notes);
+    Ok(ToolDefinition { name, description, is_strict, input, cache })
 }
 
 fn read_schema(body: &mut Fields) -> Read<Option<Value>> {
@@ -168,12 +182,13 @@ fn read_tool_choice(fields: &mut Fields) -> Read<Option<ToolChoice>> {
 fn read_message(
     mut message: Fields,
     request: &mut GenerationRequest,
+    free_text_calls: &mut BTreeSet<String>,
     notes: &mut Notes,
 ) -> Read<()> {
     let role = message.required_string("role")?;
     match role.as_str() {
         "system" | "developer" => {
-            let parts = read_content(&mut message)?;
+            let parts = read_content(&mut message, notes)?;
             if request.messages.is_empty() {
                 request.system.extend(parts);
             } else {
@@ -181,17 +196,24 @@ fn read_message(
             }
         }
         "user" => {
-            let parts = read_content(&mut message)?;
+            let parts = read_content(&mut message, notes)?;
             request.push(Role::User, parts);
         }
         "assistant" => {
             let parts = read_assistant(&mut message, notes)?;
+            for part in &parts {
+                if let Content::ToolCall(call) = &part.content
+                    && call.is_free_text
+                {
+                    free_text_calls.insert(call.id.clone());
+                }
+            }
             request.push(Role::Assistant, parts);
         }
         "tool" => {
             let call_id = message.required_string("tool_call_id")?;
-            let content = read_content(&mut message)?;
-            let is_free_text = is_free_text_call(request, &call_id);
+            let content = read_content(&mut message, notes)?;
+            let is_free_text = free_text_calls.contains(&call_id);
             let result = ToolResult { call_id, name: None, content, is_error: false, is_free_text };
             request.push(Role::User, vec![Part::new(Content::ToolResult(result))]);
         }
@@ -203,15 +225,8 @@ fn read_message(
     if message.take("name").is_some() {
         notes.dropped(message.path("name"), "names of participants do not cross dialects");
     }
+    message.note_rest(notes);
     Ok(())
-}
-
-fn is_free_text_call(request: &GenerationRequest, call_id: &str) -> bool {
-    let mut parts = request.messages.iter().rev().flat_map(|message| &message.parts);
-    parts.any(|part| match &part.content {
-        Content::ToolCall(call) => call.id == call_id && call.is_free_text,
-        _ => false,
-    })
 }
 
 fn read_assistant(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
@@ -223,7 +238,7 @@ fn read_assistant(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
     if let Some(text) = thinking.filter(|text| !text.is_empty()) {
         parts.push(Part::new(Content::Thinking { text, seal: None }));
     }
-    parts.extend(read_content(message)?);
+    parts.extend(read_content(message, notes)?);
     if let Some(text) = message.string("refusal")? {
         parts.push(Part::new(Content::Refusal(text)));
     }
@@ -249,13 +264,21 @@ fn read_tool_call(mut call: Fields) -> Read<ToolCall> {
         id,
         name: body.required_string("name")?,
         arguments: body.string(key)?.unwrap_or_default(),
-        seal: None,
+        seal: read_signature(&mut call)?,
         is_free_text,
     })
 }
 
+/// Google's signature of a call, where its own layer for OpenAI's clients puts it.
+fn read_signature(call: &mut Fields) -> Read<Option<Seal>> {
+    let Some(mut extra) = call.object("extra_content")? else { return Ok(None) };
+    let Some(mut google) = extra.object("google")? else { return Ok(None) };
+    let signature = google.string("thought_signature")?;
+    Ok(signature.and_then(|data| Seal::read_field(Vendor::Google, data, false)))
+}
+
 /// The content of a message: a string, or a list of parts.
-fn read_content(message: &mut Fields) -> Read<Vec<Part>> {
+fn read_content(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
     match message.take("content") {
         None => Ok(Vec::new()),
         Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
@@ -264,14 +287,14 @@ fn read_content(message: &mut Fields) -> Read<Vec<Part>> {
             let base = message.path("content");
             let numbered = values.into_iter().enumerate();
             numbered
-                .map(|(at, value)| read_part(Fields::new(format!("{base}[{at}]"), value)?))
+                .map(|(at, value)| read_part(Fields::new(format!("{base}[{at}]"), value)?, notes))
                 .collect()
         }
         Some(_) => Err(message.fault("content", "must be a string or an array of parts")),
     }
 }
 
-fn read_part(mut part: Fields) -> Read<Part> {
+fn read_part(mut part: Fields, notes: &mut Notes) -> Read<Part> {
     let kind = part.required_string("type")?;
     let cache = read_cache(&mut part)?;
     let missing = |part: &Fields, key: &str| part.fault(key, "is missing");
@@ -286,14 +309,18 @@ fn read_part(mut part: Fields) -> Read<Part> {
             };
             let mut image = Fields::new(part.path("image_url"), image)?;
             let url = image.required_string("url")?;
-            Content::Image { source: MediaSource::of_url(url), detail: image.string("detail")? }
+            let source = MediaSource::of_url(url);
+            let source = source.ok_or_else(|| image.fault("url", NO_DATA))?;
+            Content::Image { source, detail: image.string("detail")? }
         }
         "file" => {
             let file = part.object("file")?;
             let mut file = file.ok_or_else(|| missing(&part, "file"))?;
             let name = file.string("filename")?;
             let source = match (file.string("file_data")?, file.string("file_id")?) {
-                (Some(data), _) => MediaSource::of_url(data),
+                (Some(data), _) => {
+                    MediaSource::of_url(data).ok_or_else(|| file.fault("file_data", NO_DATA))?
+                }
                 (None, Some(id)) => MediaSource::File { vendor: Vendor::OpenAi, id },
                 (None, None) => return Err(missing(&file, "file_data")),
             };
@@ -308,6 +335,7 @@ fn read_part(mut part: Fields) -> Read<Part> {
         }
         _ => return Err(part.fault("type", "is no known type of content")),
     };
+    part.note_rest(notes);
     Ok(Part { content, cache })
 }
 

@@ -3,18 +3,21 @@
 //! Rules:
 //! - Tool results become messages of their own, before the rest of their turn. They hold text only,
 //!   so an image in one moves to the user message that follows.
-//! - Thinking is left out: a server of this dialect takes none back, and it is never text.
+//! - Thinking is never text. The servers that take it back get it (`servers`), others do not.
 //! - A tool that takes free text becomes a function with the one field `input`.
 //! - Settings that a model family is known to refuse are dropped with a note.
 
 use serde_json::{Map, Value, json};
 
 use crate::convert::fault::RequestFault;
+use crate::convert::json_out::bytes;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult};
 use crate::convert::request::{
-    Effort, GenerationRequest, Message, OutputFormat, Role, ToolChoice, ToolDefinition, ToolInput,
+    Effort, GenerationRequest, JSON_INSTRUCTION, Message, OutputFormat, Role, ToolChoice,
+    ToolDefinition, ToolInput,
 };
+use crate::convert::schema::{strict, tool_input};
 use crate::convert::servers;
 use crate::convert::target::TargetProfile;
 
@@ -22,6 +25,9 @@ type Written<T> = Result<T, RequestFault>;
 
 /// The most stop sequences that the dialect allows.
 const MAX_STOPS: usize = 4;
+
+/// The most alternatives of a token that OpenAI tells.
+pub(in crate::convert) const MAX_LOGPROBS: u64 = 20;
 
 /// Fields of Responses that mean the same here.
 const SHARED: [&str; 5] = ["metadata", "store", "service_tier", "safety_identifier", "logit_bias"];
@@ -37,7 +43,12 @@ pub fn write_request(
 ) -> Written<Vec<u8>> {
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
-    body.insert("messages".into(), Value::Array(write_messages(request, notes)?));
+    let mut messages = write_messages(request, notes)?;
+    if request.output == OutputFormat::Json && !request.mentions_json() {
+        notes.rewritten("response_format", "OpenAI's JSON mode wants the word in the prompt");
+        messages.insert(0, json!({ "role": "system", "content": JSON_INSTRUCTION }));
+    }
+    body.insert("messages".into(), Value::Array(messages));
     write_tools(request, &mut body, notes);
     write_sampling(request, target, &mut body, notes)?;
     match &request.output {
@@ -50,7 +61,8 @@ pub fn write_request(
             if let Some(description) = &output.description {
                 schema["description"] = json!(description);
             }
-            if let Some(is_strict) = output.is_strict {
+            let is_strict = strict(output.is_strict, &output.schema, &output.name, notes);
+            if let Some(is_strict) = is_strict {
                 schema["strict"] = json!(is_strict);
             }
             let format = json!({ "type": "json_schema", "json_schema": schema });
@@ -76,7 +88,7 @@ pub fn write_request(
         }
     }
     servers::adapt(&mut body, target, notes);
-    Ok(Value::Object(body).to_string().into_bytes())
+    Ok(bytes(&Value::Object(body)))
 }
 
 fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> Written<Vec<Value>> {
@@ -92,12 +104,10 @@ fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> Written<Vec
                 messages.push(json!({ "role": "system", "content": text }));
             }
             Role::User => write_user(message, &mut messages, notes)?,
-            Role::Assistant => messages.push(write_assistant(message, notes)),
+            Role::Assistant => messages.push(write_assistant(message)),
         }
     }
-    let system = request.system.iter();
-    let turns = request.messages.iter().flat_map(|message| &message.parts);
-    if system.chain(turns).any(|part| part.cache.is_some()) {
+    if request.has_cache_marks() {
         notes.dropped("cache_control", "Chat Completions caches without markers");
     }
     Ok(messages)
@@ -188,16 +198,15 @@ fn write_part(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
     }))
 }
 
-fn write_assistant(message: &Message, notes: &mut Notes) -> Value {
+fn write_assistant(message: &Message) -> Value {
     let mut calls = Vec::new();
+    let mut thinking: Option<String> = None;
     let mut refusal = None;
     for part in &message.parts {
         match &part.content {
             Content::ToolCall(call) => calls.push(write_tool_call(call)),
             Content::Refusal(text) => refusal = Some(text),
-            Content::Thinking { .. } => {
-                notes.dropped("thinking", "Chat Completions takes no thinking back");
-            }
+            Content::Thinking { text, .. } => thinking.get_or_insert_default().push_str(text),
             Content::Text(_)
             | Content::Image { .. }
             | Content::Document { .. }
@@ -211,6 +220,9 @@ fn write_assistant(message: &Message, notes: &mut Notes) -> Value {
     let mut written = json!({ "role": "assistant", "content": content });
     if let Some(refusal) = refusal {
         written["refusal"] = json!(refusal);
+    }
+    if let Some(thinking) = thinking {
+        written[servers::THINKING_FIELDS[0]] = thinking.into();
     }
     if !calls.is_empty() {
         written["tool_calls"] = Value::Array(calls);
@@ -258,18 +270,18 @@ fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes
 
 fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     let parameters = match &tool.input {
-        ToolInput::Schema(Some(schema)) => schema.clone(),
-        ToolInput::Schema(None) => json!({ "type": "object", "properties": {} }),
+        ToolInput::Schema(schema) => tool_input(schema.as_ref(), &tool.name, notes),
         ToolInput::FreeText(_) => {
             notes.rewritten(&tool.name, "a free-text tool becomes a function with one field");
             ToolDefinition::free_text_schema()
         }
     };
+    let is_strict = strict(tool.is_strict, &parameters, &tool.name, notes);
     let mut function = json!({ "name": tool.name, "parameters": parameters });
     if let Some(description) = &tool.description {
         function["description"] = json!(description);
     }
-    if let Some(is_strict) = tool.is_strict {
+    if let Some(is_strict) = is_strict {
         function["strict"] = json!(is_strict);
     }
     json!({ "type": "function", "function": function })
@@ -323,14 +335,18 @@ fn write_sampling(
         body.insert("stop".into(), json!(stops));
     }
     if let Some(alternatives) = sampling.logprobs {
+        if alternatives > MAX_LOGPROBS {
+            notes.clamped("top_logprobs", "OpenAI tells at most twenty");
+        }
         body.insert("logprobs".into(), true.into());
-        body.insert("top_logprobs".into(), alternatives.into());
+        body.insert("top_logprobs".into(), alternatives.min(MAX_LOGPROBS).into());
     }
     if let Some(reasoning) = request.reasoning {
         let by_budget = reasoning.budget_tokens.map(Effort::of_budget);
         match reasoning.effort.or(by_budget) {
             Some(effort) if is_thinker => {
-                body.insert("reasoning_effort".into(), effort.openai_word().into());
+                let word = target.effort_word(effort, notes);
+                body.insert("reasoning_effort".into(), word.into());
             }
             None | Some(Effort::Off) => {}
             Some(_) => notes.dropped("reasoning", "this model has no level of effort"),

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::reply_in::{read_usage, stop_reason};
+use super::reply_in::{ContentPiece, find_usage, read_content, read_thinking, stop_reason};
 use super::tool_calls::CallSequence;
 use crate::convert::api_error::ApiError;
 use crate::convert::fault::ReplyFault;
@@ -46,8 +46,8 @@ impl ReadStream for ChatStreamReader {
         }
         let first = take_list(&mut chunk, "choices").into_iter().next();
         self.start(&mut chunk, first.is_some(), events);
-        if let Some(usage) = chunk.get("usage").and_then(Value::as_object) {
-            events.push(StreamEvent::Usage(read_usage(usage)));
+        if let Some(usage) = find_usage(&chunk) {
+            events.push(StreamEvent::Usage(usage));
         }
         match first {
             Some(Value::Object(choice)) if !self.is_stopped => self.read_choice(choice, events),
@@ -115,10 +115,13 @@ impl ChatStreamReader {
             }
             is_there
         };
-        if !add(take_text(delta, "reasoning_content"), StreamEvent::Thinking) {
-            add(take_text(delta, "reasoning"), StreamEvent::Thinking);
+        add(read_thinking(delta), StreamEvent::Thinking);
+        for piece in read_content(delta) {
+            match piece {
+                ContentPiece::Thinking(text) => add(text, StreamEvent::Thinking),
+                ContentPiece::Text(text) => add(text, StreamEvent::Text),
+            };
         }
-        add(take_text(delta, "content"), StreamEvent::Text);
         self.has_refusal |= add(take_text(delta, "refusal"), StreamEvent::Refusal);
         for call in take_list(delta, "tool_calls") {
             self.has_calls = true;

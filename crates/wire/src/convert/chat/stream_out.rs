@@ -5,8 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::reply_out::{finish_reason, write_usage};
+use super::reply_out::{finish_reason, sign, write_usage};
 use crate::convert::context::ReplyContext;
+use crate::convert::json_out::string;
 use crate::convert::reply::TokenUsage;
 use crate::convert::stream::{StreamEvent, WriteStream};
 use crate::dialect::Dialect;
@@ -57,6 +58,17 @@ impl ChatStreamWriter {
         self.chunk(delta, None, &Value::Null, out);
     }
 
+    /// A delta of one text, which most chunks are.
+    fn text(&self, key: &str, text: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(self.head.as_bytes());
+        out.extend_from_slice(b",\"choices\":[{\"index\":0,\"delta\":{\"");
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(b"\":");
+        string(text, out);
+        out.extend_from_slice(b"},\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+    }
+
     fn call(&self, mut call: Value, out: &mut Vec<u8>) {
         call["index"] = json!(self.calls.saturating_sub(1));
         self.delta(&json!({ "tool_calls": [call] }), out);
@@ -90,22 +102,23 @@ impl WriteStream for ChatStreamWriter {
                 self.head.pop();
                 self.delta(&json!({ "role": "assistant", "content": "" }), out);
             }
-            StreamEvent::Text(text) => self.delta(&json!({ "content": text }), out),
+            StreamEvent::Text(text) => self.text("content", &text, out),
             StreamEvent::Refusal(text) => {
                 self.has_refusal = true;
-                self.delta(&json!({ "refusal": text }), out);
+                self.text("refusal", &text, out);
             }
-            StreamEvent::Thinking(text) => self.delta(&json!({ "reasoning_content": text }), out),
-            StreamEvent::ToolCallStart { id, name, is_free_text, .. } => {
+            StreamEvent::Thinking(text) => self.text("reasoning_content", &text, out),
+            StreamEvent::ToolCallStart { id, name, is_free_text, seal } => {
                 self.calls += 1;
                 self.is_free_text = is_free_text;
                 self.has_arguments = is_free_text;
-                let call = if is_free_text {
+                let mut call = if is_free_text {
                     json!({ "id": id, "type": "custom", "custom": { "name": name, "input": "" } })
                 } else {
                     let function = json!({ "name": name, "arguments": "" });
                     json!({ "id": id, "type": "function", "function": function })
                 };
+                sign(&mut call, seal.as_ref());
                 self.call(call, out);
             }
             StreamEvent::ToolCallDelta(more) if self.is_free_text => {

@@ -15,8 +15,10 @@ use crate::convert::stream::{HELD_LIMIT, StreamEvent};
 pub(super) struct CallSequence {
     /// The calls that have begun and not ended, in order; only the first is released.
     calls: Vec<PendingCall>,
-    held: usize,
 }
+
+/// The most calls that may be incomplete at once.
+const MAX_PENDING: usize = 128;
 
 #[derive(Debug, Default)]
 struct PendingCall {
@@ -43,28 +45,28 @@ impl CallSequence {
     ) -> Result<(), ReplyFault> {
         let Value::Object(mut delta) = delta else { return Ok(()) };
         let at = self.find(&mut delta);
+        if self.calls.len() > MAX_PENDING {
+            return Err(ReplyFault::TooLong);
+        }
         let call = &mut self.calls[at];
         let free = take_map(&mut delta, "custom");
         call.is_free_text |= free.is_some();
         if let Some(mut body) = free.or_else(|| take_map(&mut delta, "function")) {
-            call.name.push_str(&take_text(&mut body, "name"));
+            if !call.is_started {
+                call.name.push_str(&take_text(&mut body, "name"));
+            }
             let key = if call.is_free_text { "input" } else { "arguments" };
             let arguments = take_text(&mut body, key);
             call.extent.feed(&arguments);
             call.arguments.push_str(&arguments);
-        }
-        if at > 0 {
-            self.held = self.calls[1..].iter().map(|call| call.arguments.len()).sum();
-            if self.held > HELD_LIMIT {
-                return Err(ReplyFault::TooLong);
-            }
         }
         // A later call means that the first is over, if it is complete.
         while self.calls.len() > 1 && self.calls[0].extent.is_complete() {
             self.end_first(events);
         }
         self.release_first(events);
-        Ok(())
+        let held: usize = self.calls.iter().map(PendingCall::held).sum();
+        if held > HELD_LIMIT { Err(ReplyFault::TooLong) } else { Ok(()) }
     }
 
     /// Ends every call.
@@ -115,6 +117,11 @@ impl CallSequence {
 }
 
 impl PendingCall {
+    /// How many bytes it holds back.
+    fn held(&self) -> usize {
+        self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
+    }
+
     fn start(&mut self, events: &mut Vec<StreamEvent>) {
         if !std::mem::replace(&mut self.is_started, true) {
             events.push(StreamEvent::ToolCallStart {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::{logprobs, signature, usage};
 use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{reply_object, take_list, take_map, take_text};
+use crate::convert::ids::mark;
 use crate::convert::part::{Content, Part, ToolCall};
 use crate::convert::reply::{Reply, StopReason};
 
@@ -62,11 +63,8 @@ pub(super) fn answer_id(map: &mut Map<String, Value>, body: &[u8]) -> String {
     if !id.is_empty() {
         return id;
     }
-    // FNV-1a: the same answer has the same id, and two answers of a conversation differ.
-    let mark = body.iter().fold(0xcbf2_9ce4_8422_2325_u64, |mark, byte| {
-        (mark ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("gemini-{mark:016x}")
+    // The same answer has the same id, and two answers of a conversation differ.
+    format!("gemini-{:016x}", mark(body))
 }
 
 /// Makes ids for calls that have none.
@@ -80,8 +78,9 @@ impl CallIds {
     /// For the answer with this id.
     pub(super) fn new(answer: &str) -> Self {
         let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "_-".contains(*letter);
-        // Other vendors take letters, digits, `_` and `-`, and not too many of them.
-        Self { base: answer.chars().filter(is_plain).take(40).collect(), next: 0 }
+        // Other vendors take letters, digits, `_` and `-`, and not too many of them: with the words
+        // around it an id stays within the 40 of Chat Completions.
+        Self { base: answer.chars().filter(is_plain).take(30).collect(), next: 0 }
     }
 
     fn id(&mut self, own: String) -> String {
@@ -93,7 +92,7 @@ impl CallIds {
 /// Reads one part of an answer. Parts that only Google's own tools make say nothing elsewhere.
 pub(super) fn read_part(mut map: Map<String, Value>, ids: &mut CallIds, parts: &mut Vec<Part>) {
     let signature = take_text(&mut map, "thoughtSignature");
-    let seal = (!signature.is_empty()).then(|| signature::read(signature));
+    let seal = signature::read(signature);
     if let Some(mut call) = take_map(&mut map, "functionCall") {
         let id = ids.id(take_text(&mut call, "id"));
         let name = take_text(&mut call, "name");

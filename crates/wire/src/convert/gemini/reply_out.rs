@@ -4,10 +4,13 @@
 //! - A refusal has no part of its own: its words stand in `finishMessage`.
 //! - Arguments that are no JSON object cannot be written: the answer ends with Gemini's own word
 //!   for that, `MALFORMED_FUNCTION_CALL`.
+//! - The first call of an answer is always signed, as Gemini does it; one that nobody signed has a
+//!   mark in that place ([`signature::unsigned`]).
 
 use serde_json::{Value, json};
 
 use super::{logprobs, signature, usage};
+use crate::convert::json_out::bytes;
 use crate::convert::part::{Content, Part, ToolCall};
 use crate::convert::reply::{Reply, StopReason};
 
@@ -20,8 +23,9 @@ pub fn write_reply(reply: &Reply) -> Vec<u8> {
     let mut parts = Vec::new();
     let mut reason = finish_reason(&reply.stop);
     let mut message = String::new();
+    let mut has_called = false;
     for part in &reply.parts {
-        match written(part) {
+        match written(part, &mut has_called) {
             ReplyPart::Part(value) => parts.push(value),
             ReplyPart::Refusal(text) => message.push_str(text),
             ReplyPart::Malformed => reason = MALFORMED_CALL,
@@ -43,7 +47,7 @@ pub fn write_reply(reply: &Reply) -> Vec<u8> {
     }
     body["modelVersion"] = reply.model.as_str().into();
     body["responseId"] = reply.id.as_str().into();
-    body.to_string().into_bytes()
+    bytes(&body)
 }
 
 enum ReplyPart<'a> {
@@ -53,7 +57,7 @@ enum ReplyPart<'a> {
     Nothing,
 }
 
-fn written(part: &Part) -> ReplyPart<'_> {
+fn written<'a>(part: &'a Part, has_called: &mut bool) -> ReplyPart<'a> {
     match &part.content {
         Content::Text(text) => ReplyPart::Part(json!({ "text": text })),
         Content::Refusal(text) => ReplyPart::Refusal(text),
@@ -64,7 +68,9 @@ fn written(part: &Part) -> ReplyPart<'_> {
             }
             ReplyPart::Part(value)
         }
-        Content::ToolCall(call) => call_part(call).map_or(ReplyPart::Malformed, ReplyPart::Part),
+        Content::ToolCall(call) => {
+            call_part(call, has_called).map_or(ReplyPart::Malformed, ReplyPart::Part)
+        }
         Content::Image { .. }
         | Content::Document { .. }
         | Content::Audio(_)
@@ -73,11 +79,14 @@ fn written(part: &Part) -> ReplyPart<'_> {
 }
 
 /// A call; none if its arguments are no JSON object.
-pub(super) fn call_part(call: &ToolCall) -> Option<Value> {
+pub(super) fn call_part(call: &ToolCall, has_called: &mut bool) -> Option<Value> {
     let args = call.arguments_object()?;
     let mut value = json!({"functionCall": {"id": call.id, "name": call.name, "args": args}});
+    let is_first = !std::mem::replace(has_called, true);
     if let Some(seal) = &call.seal {
         value["thoughtSignature"] = signature::written(seal).into();
+    } else if is_first {
+        value["thoughtSignature"] = signature::unsigned().into();
     }
     Some(value)
 }

@@ -8,17 +8,21 @@
 //! - A signature on plain text becomes a seal before it; [`super::request_out`] puts it back.
 //! - `cachedContent` is state at Google: such a request cannot be served elsewhere.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use serde_json::{Map, Value};
 
 use super::{schema, signature, spelling, thinking};
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::Fields;
+use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult, Vendor};
 use crate::convert::request::{
-    GenerationRequest, HostedTool, OutputFormat, OutputSchema, Role, Sampling, ToolChoice,
-    ToolDefinition, ToolInput,
+    GenerationRequest, HostedTool, MAX_TOOLS, OutputFormat, OutputSchema, Role, Sampling,
+    ToolChoice, ToolDefinition, ToolInput,
 };
+use crate::dialect::Dialect;
 
 type Read<T> = Result<T, RequestFault>;
 
@@ -29,6 +33,7 @@ type Read<T> = Result<T, RequestFault>;
 pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<GenerationRequest> {
     let value: Value = serde_json::from_slice(body)
         .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))?;
+    mixed::refuse(Dialect::Gemini, |key| value.get(key).is_some_and(|it| !it.is_null()))?;
     let mut fields = Fields::new(String::new(), spelling::normal(value))?;
     if fields.take("cachedContent").is_some() {
         return Err(RequestFault::impossible("`cachedContent`, which Google keeps,"));
@@ -43,8 +48,8 @@ pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<Gen
         let (role, parts) = message(content, &mut calls, notes)?;
         request.push(role, parts);
     }
-    for tool in fields.objects("tools")? {
-        tools(tool, &mut request)?;
+    for tool in fields.objects_up_to("tools", MAX_TOOLS)? {
+        tools(tool, &mut request, notes)?;
     }
     if let Some(config) = fields.object("toolConfig")? {
         tool_choice(config, &mut request, notes)?;
@@ -73,29 +78,47 @@ fn system(path: String, instruction: Value) -> Read<Vec<Part>> {
 /// The calls of the conversation so far, for ids that the client left out.
 #[derive(Default)]
 struct KnownCalls {
-    /// Id, name, and whether a result has come.
-    known: Vec<(String, String, bool)>,
+    ids: BTreeSet<String>,
+    count: usize,
+    /// Calls whose result was named by its id.
+    answered: BTreeSet<String>,
+    /// Calls by name, the first first, until a result without an id answers them.
+    open: BTreeMap<String, VecDeque<String>>,
 }
 
 impl KnownCalls {
     fn add(&mut self, id: Option<String>, name: &str) -> String {
-        let id = id.unwrap_or_else(|| format!("call_{}", self.known.len()));
-        self.known.push((id.clone(), name.to_owned(), false));
+        let id = id.unwrap_or_else(|| {
+            let mut number = self.count;
+            while self.ids.contains(&format!("call_{number}")) {
+                number += 1;
+            }
+            format!("call_{number}")
+        });
+        self.count += 1;
+        self.ids.insert(id.clone());
+        self.open.entry(name.to_owned()).or_default().push_back(id.clone());
         id
     }
 
     /// The call that a result answers.
     fn answered(&mut self, id: Option<String>, name: &str) -> String {
-        let fits = |call: &&mut (String, String, bool)| match &id {
-            Some(id) => call.0 == *id,
-            None => call.1 == name && !call.2,
-        };
-        match self.known.iter_mut().find(fits) {
-            Some(call) => {
-                call.2 = true;
-                call.0.clone()
+        let open = self.open.entry(name.to_owned()).or_default();
+        match id {
+            Some(id) => {
+                self.answered.insert(id.clone());
+                id
             }
-            None => id.unwrap_or_else(|| self.add(None, name)),
+            None => match std::iter::from_fn(|| open.pop_front())
+                .find(|id| !self.answered.contains(id))
+            {
+                Some(id) => id,
+                None => {
+                    let id = self.add(None, name);
+                    self.open.remove(name);
+                    id
+                }
+            },
         }
     }
 }
@@ -123,7 +146,7 @@ fn part(
     notes: &mut Notes,
     parts: &mut Vec<Part>,
 ) -> Read<()> {
-    let seal = fields.string("thoughtSignature")?.map(signature::read);
+    let seal = fields.string("thoughtSignature")?.and_then(signature::read);
     let is_thought = fields.boolean("thought")?.unwrap_or_default();
     if let Some(mut call) = fields.object("functionCall")? {
         let name = call.required_string("name")?;
@@ -223,8 +246,9 @@ fn media(fields: &mut Fields) -> Read<Option<Part>> {
     })))
 }
 
-fn tools(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
-    for mut function in fields.objects("functionDeclarations")? {
+fn tools(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+    let room = MAX_TOOLS.saturating_sub(request.tools.len());
+    for mut function in fields.objects_up_to("functionDeclarations", room)? {
         let parameters = function.take("parameters").map(schema::read);
         let json_schema = function.take("parametersJsonSchema");
         request.tools.push(ToolDefinition {
@@ -234,6 +258,7 @@ fn tools(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
             is_strict: None,
             cache: None,
         });
+        function.note_rest(notes);
     }
     for (kind, settings) in fields.rest() {
         let definition = Value::Object(Map::from_iter([(kind.clone(), settings)]));
@@ -245,7 +270,7 @@ fn tools(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
 fn tool_choice(mut config: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let Some(mut calling) = config.object("functionCallingConfig")? else { return Ok(()) };
     let names: Vec<String> = calling
-        .list("allowedFunctionNames")?
+        .list_up_to("allowedFunctionNames", MAX_TOOLS)?
         .into_iter()
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();

@@ -8,11 +8,14 @@
 //!   error as `{"error": text}`.
 //! - Models before Gemini 3 cannot answer in JSON while they have tools: refused.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::spelling::without_nulls;
 use super::{schema, signature, thinking};
 use crate::convert::fault::RequestFault;
+use crate::convert::json_out::bytes;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, Seal, ToolCall, ToolResult, Vendor};
 use crate::convert::request::{
@@ -42,13 +45,15 @@ pub fn write_request(
     for part in &request.system {
         system.extend(text_of(part));
     }
+    let names = request.tool_names();
     for message in &request.messages {
         if message.role == Role::System {
             notes.rewritten("messages", "an instruction was moved to the system prompt");
             system.extend(message.parts.iter().filter_map(text_of));
             continue;
         }
-        let mut writer = PartsWriter { request, target, notes, parts: Vec::new(), pending: None };
+        let mut writer =
+            PartsWriter { names: &names, target, notes, parts: Vec::new(), pending: None };
         for part in &message.parts {
             writer.part(part)?;
         }
@@ -71,7 +76,7 @@ pub fn write_request(
         body.insert("generationConfig".into(), config.into());
     }
     note_the_rest(request, notes);
-    Ok(Value::Object(body).to_string().into_bytes())
+    Ok(bytes(&Value::Object(body)))
 }
 
 /// Adds a turn; Gemini wants roles to alternate.
@@ -97,7 +102,8 @@ fn text_of(part: &Part) -> Option<Value> {
 
 /// Writes the parts of one message.
 struct PartsWriter<'a> {
-    request: &'a GenerationRequest,
+    /// The names of the tools by the ids of their calls.
+    names: &'a BTreeMap<&'a str, &'a str>,
     target: &'a TargetProfile<'a>,
     notes: &'a mut Notes,
     parts: Vec<Value>,
@@ -107,9 +113,6 @@ struct PartsWriter<'a> {
 
 impl PartsWriter<'_> {
     fn part(&mut self, part: &Part) -> Written<()> {
-        if part.cache.is_some() {
-            self.notes.dropped("cache_control", "Gemini caches without being told");
-        }
         match &part.content {
             Content::Text(text) | Content::Refusal(text) => {
                 if !text.is_empty() {
@@ -119,7 +122,7 @@ impl PartsWriter<'_> {
                 }
             }
             Content::Image { source, detail } => {
-                if detail.is_some() {
+                if detail.as_deref().is_some_and(|detail| detail != "auto") {
                     self.notes.dropped("detail", "Gemini has no such field");
                 }
                 let value = media(source, "image/jpeg", self.notes)?;
@@ -138,10 +141,7 @@ impl PartsWriter<'_> {
             }
             Content::Thinking { text, seal } => self.thinking(text, seal.as_ref()),
             Content::ToolCall(call) => self.call(call)?,
-            Content::ToolResult(result) => {
-                let value = self.result(result)?;
-                self.parts.push(value);
-            }
+            Content::ToolResult(result) => self.result(result)?,
         }
         Ok(())
     }
@@ -187,17 +187,18 @@ impl PartsWriter<'_> {
         }
     }
 
-    fn result(&mut self, result: &ToolResult) -> Written<Value> {
-        let known = result.name.as_deref().or(self.request.tool_name(&result.call_id));
+    fn result(&mut self, result: &ToolResult) -> Written<()> {
+        let called = self.names.get(result.call_id.as_str()).copied();
+        let known = result.name.as_deref().or(called);
         let Some(name) = known else {
             let problem = format!("answers the call `{}`, which is not there", result.call_id);
             return Err(RequestFault::invalid("tool result", problem));
         };
-        let mut text = String::new();
+        let mut texts: Vec<&str> = Vec::new();
         let mut files = Vec::new();
         for part in &result.content {
             match &part.content {
-                Content::Text(more) => text.push_str(more),
+                Content::Text(more) => texts.push(more),
                 Content::Image { source, .. } => {
                     files.push(media(source, "image/jpeg", self.notes)?)
                 }
@@ -207,6 +208,7 @@ impl PartsWriter<'_> {
                 _ => self.notes.dropped("tool result", "Gemini takes text and files only"),
             }
         }
+        let text = texts.join("\n");
         let object = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
         let response = match object {
             _ if result.is_error => json!({ "error": text }),
@@ -216,10 +218,20 @@ impl PartsWriter<'_> {
         let mut value = json!({
             "functionResponse": {"id": result.call_id, "name": name, "response": response},
         });
-        if !files.is_empty() {
-            value["functionResponse"]["parts"] = files.into();
+        if thinking::wants_signatures(self.target.model) {
+            if !files.is_empty() {
+                value["functionResponse"]["parts"] = files.into();
+            }
+            self.parts.push(value);
+        } else {
+            // Models before Gemini 3 take text only as a result: files stand beside it.
+            if !files.is_empty() {
+                self.notes.rewritten("tool result", "its files stand beside it");
+            }
+            self.parts.push(value);
+            self.parts.extend(files);
         }
-        Ok(value)
+        Ok(())
     }
 
     fn finish(mut self) -> Vec<Value> {
@@ -305,9 +317,6 @@ fn declaration(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     if tool.is_strict == Some(true) {
         notes.dropped("strict", "Gemini has no such field");
     }
-    if tool.cache.is_some() {
-        notes.dropped("cache_control", "Gemini caches without being told");
-    }
     let schema = match &tool.input {
         ToolInput::Schema(schema) => {
             let schema = schema.as_ref().filter(|schema| !schema::is_empty(schema));
@@ -379,6 +388,9 @@ fn sampling(sampling: &Sampling, notes: &mut Notes) -> Written<Map<String, Value
         notes.clamped("stop", "Gemini takes five");
     }
     let stop: Vec<&String> = sampling.stop.iter().take(MAX_STOPS).collect();
+    if sampling.logprobs.is_some_and(|count| count > MAX_LOGPROBS) {
+        notes.clamped("top_logprobs", "Gemini tells at most twenty");
+    }
     let alternatives = sampling.logprobs.filter(|count| *count > 0);
     let map = Map::from_iter([
         ("maxOutputTokens".to_owned(), json!(sampling.max_tokens)),
@@ -402,6 +414,9 @@ fn note_the_rest(request: &GenerationRequest, notes: &mut Notes) {
     const NONE: &str = "Gemini has no such field";
     if request.user.is_some() {
         notes.dropped("user", NONE);
+    }
+    if request.has_cache_marks() {
+        notes.dropped("cache_control", "Gemini caches without being told");
     }
     if request.prompt_cache_key.is_some() {
         notes.dropped("prompt_cache_key", NONE);

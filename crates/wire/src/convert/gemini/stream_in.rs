@@ -31,6 +31,9 @@ impl ReadStream for GeminiStreamReader {
             return Ok(());
         }
         let Some(data) = frame.data() else { return Ok(()) };
+        if data.trim_ascii().is_empty() {
+            return Ok(());
+        }
         let value: Value = serde_json::from_slice(&data).map_err(|_| ReplyFault::NotJson)?;
         if value.get("error").is_some_and(|error| !error.is_null()) {
             self.is_over = true;
@@ -58,6 +61,10 @@ impl GeminiStreamReader {
         data: &[u8],
         events: &mut Vec<StreamEvent>,
     ) -> Result<(), ReplyFault> {
+        // Counts come first, for clients whose dialect tells the input at the start.
+        if let Some(counts) = take_map(&mut map, "usageMetadata") {
+            events.push(StreamEvent::Usage(usage::read(&counts)));
+        }
         if self.ids.is_none() {
             let id = answer_id(&mut map, data);
             self.ids = Some(CallIds::new(&id));
@@ -68,9 +75,6 @@ impl GeminiStreamReader {
             Some(Value::Object(candidate)) => self.candidate(candidate, events)?,
             _ if is_blocked(&map) => self.stop = Some(StopReason::ContentFilter),
             _ => {}
-        }
-        if let Some(counts) = take_map(&mut map, "usageMetadata") {
-            events.push(StreamEvent::Usage(usage::read(&counts)));
         }
         Ok(())
     }

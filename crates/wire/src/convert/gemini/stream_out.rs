@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::reply_out::{MALFORMED_CALL, call_part, finish_reason};
 use super::{error, logprobs, signature, usage};
+use crate::convert::json_out::{append, string};
 use crate::convert::part::ToolCall;
 use crate::convert::reply::TokenUsage;
 use crate::convert::stream::{HELD_LIMIT, StreamEvent, WriteStream};
@@ -20,6 +21,7 @@ pub struct GeminiStreamWriter {
     id: String,
     model: String,
     call: Option<ToolCall>,
+    has_called: bool,
     /// The words of a refusal.
     refusal: String,
     is_malformed: bool,
@@ -35,8 +37,8 @@ impl WriteStream for GeminiStreamWriter {
         }
         match event {
             StreamEvent::Start { id, model, .. } => (self.id, self.model) = (id, model),
-            StreamEvent::Text(text) => self.part(&json!({ "text": text }), out),
-            StreamEvent::Thinking(text) => self.part(&json!({"text": text, "thought": true}), out),
+            StreamEvent::Text(text) => self.text(&text, b"}", out),
+            StreamEvent::Thinking(text) => self.text(&text, b",\"thought\":true}", out),
             StreamEvent::ThinkingSeal(seal) => {
                 let signature = signature::written(&seal);
                 let part = json!({"text": "", "thought": true, "thoughtSignature": signature});
@@ -52,13 +54,16 @@ impl WriteStream for GeminiStreamWriter {
                 self.call = Some(ToolCall { id, name, arguments, seal, is_free_text });
             }
             StreamEvent::ToolCallDelta(delta) => self.delta(&delta),
-            StreamEvent::ToolCallEnd => match self.call.take().as_ref().and_then(call_part) {
-                Some(part) => self.part(&part, out),
-                None => self.is_malformed = true,
-            },
+            StreamEvent::ToolCallEnd => {
+                let call = self.call.take();
+                match call.and_then(|call| call_part(&call, &mut self.has_called)) {
+                    Some(part) => self.part(&part, out),
+                    None => self.is_malformed = true,
+                }
+            }
             StreamEvent::Logprobs(tokens) => {
                 let candidate = json!({"index": 0, "logprobsResult": logprobs::written(&tokens)});
-                self.chunk(candidate, out);
+                self.chunk(&candidate, out);
             }
             StreamEvent::Usage(later) => self.usage.get_or_insert_default().update(later),
             StreamEvent::Stop(stop) => self.reason = Some(finish_reason(&stop)),
@@ -82,8 +87,17 @@ impl GeminiStreamWriter {
         }
     }
 
+    /// A part of text, which most chunks are.
+    fn text(&self, text: &str, end: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":");
+        string(text, out);
+        out.extend_from_slice(end);
+        out.extend_from_slice(b"],\"role\":\"model\"},\"index\":0}]");
+        self.close_chunk(out);
+    }
+
     fn part(&self, part: &Value, out: &mut Vec<u8>) {
-        self.chunk(json!({"content": {"parts": [part], "role": "model"}, "index": 0}), out);
+        self.chunk(&json!({"content": {"parts": [part], "role": "model"}, "index": 0}), out);
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
@@ -95,18 +109,28 @@ impl GeminiStreamWriter {
         if !self.refusal.is_empty() {
             candidate["finishMessage"] = std::mem::take(&mut self.refusal).into();
         }
-        self.chunk(candidate, out);
+        self.chunk(&candidate, out);
         self.is_over = true;
     }
 
-    fn chunk(&self, candidate: Value, out: &mut Vec<u8>) {
-        let mut chunk = json!({"candidates": [candidate]});
+    fn chunk(&self, candidate: &Value, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"data: {\"candidates\":[");
+        append(candidate, out);
+        out.push(b']');
+        self.close_chunk(out);
+    }
+
+    /// What every chunk says after its candidates.
+    fn close_chunk(&self, out: &mut Vec<u8>) {
         if let Some(usage) = &self.usage {
-            chunk["usageMetadata"] = usage::written(usage);
+            out.extend_from_slice(b",\"usageMetadata\":");
+            append(&usage::written(usage), out);
         }
-        chunk["modelVersion"] = self.model.as_str().into();
-        chunk["responseId"] = self.id.as_str().into();
-        data(chunk.to_string().as_bytes(), out);
+        out.extend_from_slice(b",\"modelVersion\":");
+        string(&self.model, out);
+        out.extend_from_slice(b",\"responseId\":");
+        string(&self.id, out);
+        out.extend_from_slice(b"}\n\n");
     }
 }
 

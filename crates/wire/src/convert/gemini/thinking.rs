@@ -39,7 +39,7 @@ fn family(model: &str) -> ThinkingFamily {
 }
 
 /// Whether a model refuses calls in the history that have no signature.
-pub(super) fn wants_signatures(model: &str) -> bool {
+pub(in crate::convert) fn wants_signatures(model: &str) -> bool {
     matches!(family(model), ThinkingFamily::TwoLevels | ThinkingFamily::FourLevels)
 }
 

@@ -73,11 +73,12 @@ pub(super) fn read_usage(usage: &Map<String, Value>) -> TokenUsage {
     let cached = count_of(usage, "cache_read_input_tokens");
     let cache_written = count_of(usage, "cache_creation_input_tokens");
     let fresh = count_of(usage, "input_tokens");
+    let details = usage.get("output_tokens_details").and_then(Value::as_object);
     TokenUsage {
         input: fresh.saturating_add(cached).saturating_add(cache_written),
         cached,
         cache_written,
         output: count_of(usage, "output_tokens"),
-        reasoning: 0,
+        reasoning: details.map_or(0, |details| count_of(details, "thinking_tokens")),
     }
 }

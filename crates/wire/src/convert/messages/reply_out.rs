@@ -8,7 +8,8 @@
 use serde_json::{Value, json};
 
 use crate::convert::fault::ReplyFault;
-use crate::convert::part::{Content, NO_SEAL, Seal, Vendor};
+use crate::convert::json_out::bytes;
+use crate::convert::part::{Content, NO_SEAL, Seal, ToolCall, Vendor};
 use crate::convert::reply::{Reply, StopReason, TokenUsage};
 
 /// Writes an answer.
@@ -18,6 +19,9 @@ use crate::convert::reply::{Reply, StopReason, TokenUsage};
 pub fn write_reply(reply: &Reply) -> Result<Vec<u8>, ReplyFault> {
     let mut blocks = Vec::with_capacity(reply.parts.len());
     for part in &reply.parts {
+        if let Content::ToolCall(ToolCall { seal: Some(seal), .. }) = &part.content {
+            blocks.push(hidden(seal));
+        }
         blocks.extend(write_block(&part.content)?);
     }
     let (reason, sequence) = stop_words(&reply.stop);
@@ -31,16 +35,15 @@ pub fn write_reply(reply: &Reply) -> Result<Vec<u8>, ReplyFault> {
         "stop_sequence": sequence,
         "usage": write_usage(reply.usage.unwrap_or_default()),
     });
-    Ok(answer.to_string().into_bytes())
+    Ok(bytes(&answer))
 }
 
 fn write_block(content: &Content) -> Result<Option<Value>, ReplyFault> {
     Ok(Some(match content {
         Content::Text(text) | Content::Refusal(text) if text.is_empty() => return Ok(None),
         Content::Text(text) | Content::Refusal(text) => json!({ "type": "text", "text": text }),
-        Content::Thinking { seal: Some(seal), .. } if seal.is_content => {
-            let data = seal.in_dialect_of(Vendor::Anthropic);
-            json!({ "type": "redacted_thinking", "data": data })
+        Content::Thinking { text, seal: Some(seal) } if seal.is_content && text.is_empty() => {
+            hidden(seal)
         }
         Content::Thinking { text, seal } => {
             let signature = signature_of(seal.as_ref());
@@ -57,6 +60,11 @@ fn write_block(content: &Content) -> Result<Option<Value>, ReplyFault> {
         | Content::Audio(_)
         | Content::ToolResult(_) => return Ok(None),
     }))
+}
+
+/// A block that keeps a seal until it returns: of hidden thinking, or of the call that follows.
+pub(super) fn hidden(seal: &Seal) -> Value {
+    json!({ "type": "redacted_thinking", "data": seal.in_dialect_of(Vendor::Anthropic) })
 }
 
 /// What stands in `signature`.
@@ -86,10 +94,12 @@ pub(super) fn stop_words(stop: &StopReason) -> (&'static str, Option<&str>) {
 /// The `usage` object.
 pub(super) fn write_usage(usage: TokenUsage) -> Value {
     let apart = usage.cached.saturating_add(usage.cache_written);
+    let details = json!({ "thinking_tokens": usage.reasoning });
     json!({
         "input_tokens": usage.input.saturating_sub(apart),
         "cache_creation_input_tokens": usage.cache_written,
         "cache_read_input_tokens": usage.cached,
         "output_tokens": usage.output,
+        "output_tokens_details": if usage.reasoning > 0 { details } else { Value::Null },
     })
 }

@@ -10,14 +10,16 @@ use serde_json::Value;
 
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::Fields;
+use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{
     CacheMark, Content, MediaSource, Part, Seal, ToolCall, ToolResult, Vendor,
 };
 use crate::convert::request::{
-    Effort, GenerationRequest, HostedTool, OutputFormat, OutputSchema, Reasoning, Role, ToolChoice,
-    ToolDefinition, ToolInput,
+    Effort, GenerationRequest, HostedTool, MAX_TOOLS, OutputFormat, OutputSchema, Reasoning, Role,
+    ToolChoice, ToolDefinition, ToolInput,
 };
+use crate::dialect::Dialect;
 
 type Read<T> = Result<T, RequestFault>;
 
@@ -27,6 +29,7 @@ type Read<T> = Result<T, RequestFault>;
 /// It is wrong in its own dialect.
 pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
+    mixed::refuse(Dialect::AnthropicMessages, |key| fields.has(key))?;
     let mut request = GenerationRequest { includes_usage: true, ..GenerationRequest::default() };
     request.system = read_blocks(&mut fields, "system", notes)?;
     for mut message in fields.objects("messages")? {
@@ -38,12 +41,13 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
         };
         let parts = read_blocks(&mut message, "content", notes)?;
         request.push(role, parts);
+        message.note_rest(notes);
     }
     if request.messages.is_empty() {
         return Err(fields.fault("messages", "must not be empty"));
     }
-    for tool in fields.list("tools")? {
-        read_tool(tool, &mut request)?;
+    for tool in fields.list_up_to("tools", MAX_TOOLS)? {
+        read_tool(tool, &mut request, notes)?;
     }
     read_tool_choice(&mut fields, &mut request)?;
     read_sampling(&mut fields, &mut request)?;
@@ -112,7 +116,7 @@ fn read_output(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()>
     Ok(())
 }
 
-fn read_tool(value: Value, request: &mut GenerationRequest) -> Read<()> {
+fn read_tool(value: Value, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let kind = value["type"].as_str().filter(|kind| *kind != "custom").map(str::to_owned);
     if let Some(kind) = kind {
         let vendor = Vendor::Anthropic;
@@ -132,6 +136,8 @@ fn read_tool(value: Value, request: &mut GenerationRequest) -> Read<()> {
         is_strict: tool.boolean("strict")?,
         cache: read_cache(&mut tool)?,
     });
+    tool.take("type");
+    tool.note_rest(notes);
     Ok(())
 }
 
@@ -217,6 +223,7 @@ fn read_block(mut block: Fields, notes: &mut Notes) -> Read<Option<Part>> {
         }
         _ => return Err(block.fault("type", "is no known type of block")),
     };
+    block.note_rest(notes);
     Ok(Some(Part { content, cache }))
 }
 

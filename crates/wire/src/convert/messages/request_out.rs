@@ -3,25 +3,29 @@
 //! Rules:
 //! - Turns alternate and the first is the user's: neighbours of one role are joined, instructions
 //!   in the middle of the conversation move to the system prompt, with a note.
+//! - Results of tools stand before anything else of their turn, which the API insists on.
 //! - Empty texts are left out, because the API refuses them.
 //! - Thinking goes along only with Anthropic's own seal; other thinking is dropped with a note.
 //! - Ids of calls keep to letters, digits, `_` and `-`, which is all the API allows.
 
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{schema, settings};
 use crate::convert::fault::RequestFault;
+use crate::convert::json_out::bytes;
 use crate::convert::notes::Notes;
 use crate::convert::part::{CacheMark, Content, MediaSource, Part, Seal, ToolCall, Vendor};
 use crate::convert::request::{
-    GenerationRequest, OutputFormat, Role, ToolChoice, ToolDefinition, ToolInput,
+    GenerationRequest, JSON_INSTRUCTION, OutputFormat, Role, ToolChoice, ToolDefinition, ToolInput,
 };
+use crate::convert::schema::tool_input;
 use crate::convert::target::TargetProfile;
 
 type Written<T> = Result<T, RequestFault>;
-
-/// How a model without a JSON mode is told to answer in JSON.
-const JSON_INSTRUCTION: &str = "Answer with one valid JSON object and nothing else.";
 
 /// Writes a request.
 ///
@@ -55,7 +59,7 @@ pub fn write_request(
     for key in request.other.keys() {
         notes.dropped(key, "Messages has no such field");
     }
-    Ok(Value::Object(body).to_string().into_bytes())
+    Ok(bytes(&Value::Object(body)))
 }
 
 /// A single plain text stands as a string, anything else as blocks.
@@ -111,6 +115,9 @@ fn write_messages(
             _ => turns.push((role, blocks)),
         }
     }
+    for (_, blocks) in &mut turns {
+        blocks.sort_by_key(|block| block["type"] != "tool_result");
+    }
     if turns.is_empty() && !system.is_empty() {
         notes.rewritten("messages", "Messages wants a message, so the system prompt is one");
         turns.push(("user", std::mem::take(system)));
@@ -152,7 +159,7 @@ fn write_block(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
             json!({ "type": "image", "source": write_source(source)? })
         }
         Content::Document { source, name } => {
-            let mut block = json!({ "type": "document", "source": write_source(source)? });
+            let mut block = json!({ "type": "document", "source": write_document(source)? });
             if let Some(name) = name {
                 block["title"] = json!(name);
             }
@@ -206,11 +213,23 @@ fn safe_id(id: &str) -> String {
     id.chars().map(|letter| if is_allowed(letter) { letter } else { '_' }).collect()
 }
 
+/// The API takes PDF as base64 and any text as text.
+fn write_document(source: &MediaSource) -> Written<Value> {
+    let MediaSource::Base64 { media_type, data } = source else { return write_source(source) };
+    if media_type == "application/pdf" {
+        return write_source(source);
+    }
+    let is_text = media_type.starts_with("text/") || media_type == "application/json";
+    let bytes = STANDARD.decode(data).ok().filter(|_| is_text);
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(text) = text else {
+        return Err(RequestFault::impossible(format!("a document of type `{media_type}`")));
+    };
+    Ok(json!({ "type": "text", "media_type": "text/plain", "data": text }))
+}
+
 fn write_source(source: &MediaSource) -> Written<Value> {
     Ok(match source {
-        MediaSource::Base64 { media_type, data } if media_type.starts_with("text/plain") => {
-            json!({ "type": "base64", "media_type": "text/plain", "data": data })
-        }
         MediaSource::Base64 { media_type, data } => {
             json!({ "type": "base64", "media_type": media_type, "data": data })
         }
@@ -239,7 +258,7 @@ fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes
         notes.dropped(&tool.kind, "a tool that another provider runs");
     }
     if request.tools.is_empty() {
-        return;
+        return write_called_tools(request, body, notes);
     }
     let tools = request.tools.iter().map(|tool| write_tool(tool, notes)).collect();
     body.insert("tools".into(), Value::Array(tools));
@@ -258,9 +277,27 @@ fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes
     body.insert("tool_choice".into(), choice);
 }
 
+/// The API refuses calls in the history of a request without tools, so the tools that were called
+/// are listed and forbidden.
+fn write_called_tools(
+    request: &GenerationRequest,
+    body: &mut Map<String, Value>,
+    notes: &mut Notes,
+) {
+    let names: BTreeSet<&str> = request.calls().map(|call| call.name.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    notes.rewritten("tools", "Messages wants the tools of earlier calls listed");
+    let empty = json!({ "type": "object", "properties": {} });
+    let tool = |name: &&str| json!({ "name": name, "input_schema": empty });
+    body.insert("tools".into(), names.iter().map(tool).collect());
+    body.insert("tool_choice".into(), json!({ "type": "none" }));
+}
+
 fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     let input = match &tool.input {
-        ToolInput::Schema(schema) => schema::tool_input(schema.as_ref(), &tool.name, notes),
+        ToolInput::Schema(schema) => tool_input(schema.as_ref(), &tool.name, notes),
         ToolInput::FreeText(_) => {
             notes.rewritten(&tool.name, "a free-text tool becomes one with a single field");
             ToolDefinition::free_text_schema()

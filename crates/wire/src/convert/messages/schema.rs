@@ -1,20 +1,18 @@
-//! Rewrites JSON schemas into what Anthropic accepts.
+//! Rewrites the schema of an answer into what Anthropic accepts.
 //!
-//! Rules:
-//! - The input of a tool is an object; a choice between schemas at its top is refused by the API,
-//!   so the fields of all branches are offered and none is required.
-//! - The schema of an answer closes every object and has no limits of numbers, texts and lists:
-//!   the API refuses them, so they move into the description.
+//! The API takes a part of JSON schema. Rules:
+//! - Every object is closed; one that was open to other fields is closed with a note.
+//! - Limits of numbers, texts and lists are refused, so they move into the description. Of
+//!   `minItems` 0 and 1 are taken.
+//! - `oneOf` is `anyOf`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::convert::notes::Notes;
-
-/// How deep a schema is followed. A body of JSON has at most 128 levels.
-const MAX_DEPTH: usize = 128;
+use crate::convert::schema::MAX_DEPTH;
 
 /// Limits that the schema of an answer must not have.
-const LIMITS: [&str; 10] = [
+const LIMITS: [&str; 12] = [
     "minimum",
     "maximum",
     "exclusiveMinimum",
@@ -22,36 +20,15 @@ const LIMITS: [&str; 10] = [
     "multipleOf",
     "minLength",
     "maxLength",
+    "minItems",
     "maxItems",
+    "uniqueItems",
     "minProperties",
     "maxProperties",
 ];
 
-/// The schema of a tool's input.
-pub(super) fn tool_input(schema: Option<&Value>, name: &str, notes: &mut Notes) -> Value {
-    let mut schema = match schema {
-        Some(Value::Object(map)) => map.clone(),
-        _ => Map::new(),
-    };
-    for key in ["anyOf", "oneOf", "allOf"] {
-        let Some(Value::Array(branches)) = schema.shift_remove(key) else { continue };
-        notes.rewritten(name, "Messages takes no choice at the top of a tool's schema");
-        let fields = schema.entry("properties").or_insert_with(|| json!({}));
-        for branch in branches {
-            let (Value::Object(fields), Some(more)) =
-                (&mut *fields, branch["properties"].as_object())
-            else {
-                continue;
-            };
-            for (key, value) in more {
-                fields.entry(key.clone()).or_insert_with(|| value.clone());
-            }
-        }
-    }
-    schema.insert("type".into(), "object".into());
-    schema.entry("properties").or_insert_with(|| json!({}));
-    Value::Object(schema)
-}
+/// Keywords whose value is data and no schema.
+const DATA: [&str; 5] = ["enum", "const", "default", "examples", "required"];
 
 /// The schema of an answer.
 pub(super) fn answer(schema: &Value, notes: &mut Notes) -> Value {
@@ -66,27 +43,17 @@ fn close(schema: &mut Value, depth: usize, notes: &mut Notes) {
     }
     match schema {
         Value::Object(map) => {
-            let mut limits = Vec::new();
-            for key in LIMITS {
-                // A property may be called like a limit; it then is a schema and not a number.
-                if map.get(key).is_some_and(Value::is_number)
-                    && let Some(limit) = map.shift_remove(key)
-                {
-                    limits.push(format!("{key}: {limit}"));
-                    notes.rewritten(key, "Messages takes no limits in the schema of an answer");
+            move_limits(map, notes);
+            if let Some(branches) = map.get("oneOf").filter(|it| it.is_array()).cloned() {
+                map.shift_remove("oneOf");
+                map.insert("anyOf".into(), branches);
+                notes.rewritten("oneOf", "Messages has `anyOf` only in the schema of an answer");
+            }
+            close_object(map, notes);
+            for (key, value) in map.iter_mut() {
+                if !DATA.contains(&key.as_str()) {
+                    close(value, depth - 1, notes);
                 }
-            }
-            if !limits.is_empty() {
-                let said = map.get("description").and_then(Value::as_str).unwrap_or_default();
-                let limits = limits.join(", ");
-                let text = if said.is_empty() { limits } else { format!("{said} ({limits})") };
-                map.insert("description".into(), text.into());
-            }
-            if map.get("type").is_some_and(|kind| kind == "object") {
-                map.entry("additionalProperties").or_insert(Value::Bool(false));
-            }
-            for value in map.values_mut() {
-                close(value, depth - 1, notes);
             }
         }
         Value::Array(values) => {
@@ -95,5 +62,78 @@ fn close(schema: &mut Value, depth: usize, notes: &mut Notes) {
             }
         }
         _ => {}
+    }
+}
+
+fn move_limits(map: &mut Map<String, Value>, notes: &mut Notes) {
+    let mut limits = Vec::new();
+    for key in LIMITS {
+        let is_taken = |limit: &Value| key == "minItems" && limit.as_u64().is_some_and(|it| it < 2);
+        // A property may be called like a limit; it then is a schema and not a number.
+        let is_limit = map
+            .get(key)
+            .is_some_and(|limit| (limit.is_number() || limit.is_boolean()) && !is_taken(limit));
+        if is_limit && let Some(limit) = map.shift_remove(key) {
+            limits.push(format!("{key}: {limit}"));
+            notes.rewritten(key, "Messages takes no limits in the schema of an answer");
+        }
+    }
+    if !limits.is_empty() {
+        let said = map.get("description").and_then(Value::as_str).unwrap_or_default();
+        let limits = limits.join(", ");
+        let text = if said.is_empty() { limits } else { format!("{said} ({limits})") };
+        map.insert("description".into(), text.into());
+    }
+}
+
+fn close_object(map: &mut Map<String, Value>, notes: &mut Notes) {
+    let is_object = match map.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        // A map of properties has schemas for its values, and here none is called `type`.
+        Some(_) => false,
+        None => map.get("properties").is_some_and(Value::is_object) && !map.contains_key("$ref"),
+    };
+    if !is_object {
+        return;
+    }
+    let before = map.insert("additionalProperties".into(), Value::Bool(false));
+    if before.is_some_and(|before| before != Value::Bool(false)) {
+        notes.rewritten("additionalProperties", "Messages wants closed objects");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answers_schema_is_closed_and_without_limits() {
+        let mut notes = Notes::default();
+        let found = answer(
+            &json!({"type": "object", "additionalProperties": true, "properties": {
+                "a": {"type": "integer", "minimum": 1, "description": "count"},
+                "b": {"type": "array", "minItems": 1, "items": {"type": ["object", "null"]}},
+                "c": {"oneOf": [{"type": "string"}], "default": {"type": "object"}},
+                "minimum": {"type": "string"},
+                "type": {"type": "string"},
+            }}),
+            &mut notes,
+        );
+        assert_eq!(
+            found,
+            json!({"type": "object", "additionalProperties": false, "properties": {
+                "a": {"type": "integer", "description": "count (minimum: 1)"},
+                "b": {"type": "array", "minItems": 1,
+                    "items": {"type": ["object", "null"], "additionalProperties": false}},
+                "c": {"default": {"type": "object"}, "anyOf": [{"type": "string"}]},
+                "minimum": {"type": "string"},
+                "type": {"type": "string"},
+            }})
+        );
+        let fields: Vec<&str> = notes.as_slice().iter().map(|note| &*note.field).collect();
+        assert_eq!(fields, ["additionalProperties", "minimum", "oneOf"]);
     }
 }

@@ -11,8 +11,9 @@
 
 use serde_json::{Value, json};
 
-use super::reply_out::{message_id, signature_of, stop_words, write_usage};
-use crate::convert::part::{Seal, Vendor};
+use super::reply_out::{hidden, message_id, signature_of, stop_words, write_usage};
+use crate::convert::json_out::{append, number, string};
+use crate::convert::part::Seal;
 use crate::convert::reply::{StopReason, TokenUsage};
 use crate::convert::stream::{StreamEvent, WriteStream};
 use crate::dialect::Dialect;
@@ -56,20 +57,24 @@ impl WriteStream for MessagesStreamWriter {
             }
             StreamEvent::Text(text) | StreamEvent::Refusal(text) => {
                 self.open(BlockKind::Text, || json!({ "type": "text", "text": "" }), out);
-                self.delta(&json!({ "type": "text_delta", "text": text }), out);
+                self.delta("text", "text", &text, out);
             }
             StreamEvent::Thinking(text) => {
                 self.open_thinking(out);
-                self.delta(&json!({ "type": "thinking_delta", "thinking": text }), out);
+                self.delta("thinking", "thinking", &text, out);
             }
             StreamEvent::ThinkingSeal(seal) => self.seal(&seal, out),
-            StreamEvent::ToolCallStart { id, name, .. } => {
+            StreamEvent::ToolCallStart { id, name, seal, .. } => {
                 self.close(out);
+                if let Some(seal) = seal {
+                    self.open(BlockKind::Text, || hidden(&seal), out);
+                    self.close(out);
+                }
                 let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
                 self.open(BlockKind::Call, || block, out);
             }
             StreamEvent::ToolCallDelta(more) => {
-                self.delta(&json!({ "type": "input_json_delta", "partial_json": more }), out);
+                self.delta("input_json", "partial_json", &more, out);
             }
             StreamEvent::ToolCallEnd => self.close(out),
             StreamEvent::Usage(usage) => self.usage.update(usage),
@@ -106,14 +111,21 @@ impl MessagesStreamWriter {
         self.open(BlockKind::Thinking, block, out);
     }
 
-    fn delta(&self, delta: &Value, out: &mut Vec<u8>) {
-        let fields = json!({ "index": self.blocks.saturating_sub(1), "delta": delta });
-        send("content_block_delta", &fields, out);
+    /// `{"type": "KIND_delta", "KEY": TEXT}` of the open block.
+    fn delta(&self, kind: &str, key: &str, text: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"event: content_block_delta\ndata: ");
+        out.extend_from_slice(b"{\"type\":\"content_block_delta\",\"index\":");
+        number(self.blocks.saturating_sub(1), out);
+        for piece in [",\"delta\":{\"type\":\"", kind, "_delta\",\"", key, "\":"] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+        string(text, out);
+        out.extend_from_slice(b"}}\n\n");
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
         if self.block == Some(BlockKind::Thinking) {
-            self.delta(&json!({ "type": "signature_delta", "signature": signature_of(None) }), out);
+            self.delta("signature", "signature", &signature_of(None), out);
         }
         self.close_block(out);
     }
@@ -126,15 +138,14 @@ impl MessagesStreamWriter {
     }
 
     fn seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
-        if seal.is_content {
+        // Hidden thinking of which a part may be read is one block: the text, sealed by the rest.
+        if seal.is_content && self.block != Some(BlockKind::Thinking) {
             self.close(out);
-            let data = seal.in_dialect_of(Vendor::Anthropic);
-            let block = json!({ "type": "redacted_thinking", "data": data });
-            self.open(BlockKind::Text, || block, out);
+            self.open(BlockKind::Text, || hidden(seal), out);
         } else {
             self.open_thinking(out);
             let signature = signature_of(Some(seal));
-            self.delta(&json!({ "type": "signature_delta", "signature": signature }), out);
+            self.delta("signature", "signature", &signature, out);
         }
         self.close_block(out);
     }
@@ -155,11 +166,14 @@ impl MessagesStreamWriter {
 
 /// One event: its name stands before it and in its data.
 fn send(name: &str, fields: &Value, out: &mut Vec<u8>) {
-    out.extend_from_slice(format!("event: {name}\ndata: {{\"type\":\"{name}\"").as_bytes());
-    let fields = fields.to_string();
-    if fields.len() > 2 {
-        out.push(b',');
+    for piece in ["event: ", name, "\ndata: {\"type\":\"", name, "\""] {
+        out.extend_from_slice(piece.as_bytes());
     }
-    out.extend_from_slice(&fields.as_bytes()[1..]);
-    out.extend_from_slice(b"\n\n");
+    for (key, value) in fields.as_object().into_iter().flatten() {
+        out.push(b',');
+        string(key, out);
+        out.push(b':');
+        append(value, out);
+    }
+    out.extend_from_slice(b"}\n\n");
 }

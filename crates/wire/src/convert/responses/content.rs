@@ -9,8 +9,11 @@ use crate::convert::part::{Content, MediaSource, Part, Vendor};
 
 type Read<T> = Result<T, RequestFault>;
 
+/// What is wrong with data of another form.
+const NO_DATA: &str = "must be an address on the web or `data:` with a media type and base64";
+
 /// Reads what a message or a tool result says: a text, or a list of parts.
-pub(super) fn read(fields: &mut Fields, key: &str) -> Read<Vec<Part>> {
+pub(super) fn read(fields: &mut Fields, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
     match fields.take(key) {
         None => Ok(Vec::new()),
         Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
@@ -19,7 +22,8 @@ pub(super) fn read(fields: &mut Fields, key: &str) -> Read<Vec<Part>> {
             let path = fields.path(key);
             let mut parts = Vec::new();
             for (at, value) in values.into_iter().enumerate() {
-                parts.push(Part::new(part(Fields::new(format!("{path}[{at}]"), value)?)?));
+                let fields = Fields::new(format!("{path}[{at}]"), value)?;
+                parts.push(Part::new(part(fields, notes)?));
             }
             Ok(parts)
         }
@@ -27,68 +31,58 @@ pub(super) fn read(fields: &mut Fields, key: &str) -> Read<Vec<Part>> {
     }
 }
 
-fn part(mut fields: Fields) -> Read<Content> {
+fn part(mut fields: Fields, notes: &mut Notes) -> Read<Content> {
     let kind = fields.required_string("type")?;
-    Ok(match kind.as_str() {
-        "input_text" | "output_text" | "text" => Content::Text(fields.required_string("text")?),
-        "refusal" => Content::Refusal(fields.required_string("refusal")?),
-        "input_image" => {
-            let detail = fields.string("detail")?;
-            let source = match (fields.string("image_url")?, fields.string("file_id")?) {
-                (Some(url), _) => source_of(url),
-                (None, Some(id)) => MediaSource::File { vendor: Vendor::OpenAi, id },
-                (None, None) => return Err(fields.fault("image_url", "is missing")),
-            };
-            Content::Image { source, detail }
-        }
-        "input_file" => {
-            let name = fields.string("filename")?;
-            let data = fields.string("file_data")?;
-            let url = fields.string("file_url")?;
-            let source = match (data, url, fields.string("file_id")?) {
-                (Some(data), ..) if data.starts_with("data:") => source_of(data),
-                (Some(data), ..) => {
-                    MediaSource::Base64 { media_type: "application/pdf".to_owned(), data }
-                }
-                (None, Some(url), _) => MediaSource::Url { url, media_type: None },
-                (None, None, Some(id)) => MediaSource::File { vendor: Vendor::OpenAi, id },
-                (None, None, None) => return Err(fields.fault("file_data", "is missing")),
-            };
-            Content::Document { source, name }
-        }
-        "input_audio" => {
-            let Some(mut audio) = fields.object("input_audio")? else {
-                return Err(fields.fault("input_audio", "is missing"));
-            };
-            let data = audio.required_string("data")?;
-            let format = audio.required_string("format")?;
-            let media_type = format!("audio/{format}");
-            Content::Audio(MediaSource::Base64 { media_type, data })
-        }
-        _ => return Err(fields.fault("type", "is not a kind of content that can be converted")),
-    })
-}
-
-/// An address on the web, or the data that it is itself.
-fn source_of(url: String) -> MediaSource {
-    let inside = url.strip_prefix("data:").and_then(|rest| {
-        let (head, data) = rest.split_once(',')?;
-        let media_type = head.strip_suffix(";base64")?;
-        // Parameters such as a character set are no part of the type.
-        let media_type = media_type.split(';').next().unwrap_or_default().to_owned();
-        Some(MediaSource::Base64 { media_type, data: data.to_owned() })
-    });
-    inside.unwrap_or(MediaSource::Url { url, media_type: None })
+    let content =
+        match kind.as_str() {
+            "input_text" | "output_text" | "text" => Content::Text(fields.required_string("text")?),
+            "refusal" => Content::Refusal(fields.required_string("refusal")?),
+            "input_image" => {
+                let detail = fields.string("detail")?;
+                let source = match (fields.string("image_url")?, fields.string("file_id")?) {
+                    (Some(url), _) => MediaSource::of_url(url)
+                        .ok_or_else(|| fields.fault("image_url", NO_DATA))?,
+                    (None, Some(id)) => MediaSource::File { vendor: Vendor::OpenAi, id },
+                    (None, None) => return Err(fields.fault("image_url", "is missing")),
+                };
+                Content::Image { source, detail }
+            }
+            "input_file" => {
+                let name = fields.string("filename")?;
+                let data = fields.string("file_data")?;
+                let url = fields.string("file_url")?;
+                let source = match (data, url, fields.string("file_id")?) {
+                    (Some(data), ..) if data.starts_with("data:") => MediaSource::of_url(data)
+                        .ok_or_else(|| fields.fault("file_data", NO_DATA))?,
+                    (Some(data), ..) => {
+                        MediaSource::Base64 { media_type: "application/pdf".to_owned(), data }
+                    }
+                    (None, Some(url), _) => MediaSource::Url { url, media_type: None },
+                    (None, None, Some(id)) => MediaSource::File { vendor: Vendor::OpenAi, id },
+                    (None, None, None) => return Err(fields.fault("file_data", "is missing")),
+                };
+                Content::Document { source, name }
+            }
+            "input_audio" => {
+                let Some(mut audio) = fields.object("input_audio")? else {
+                    return Err(fields.fault("input_audio", "is missing"));
+                };
+                let data = audio.required_string("data")?;
+                let format = audio.required_string("format")?;
+                let media_type = format!("audio/{format}");
+                Content::Audio(MediaSource::Base64 { media_type, data })
+            }
+            _ => return Err(fields.fault("type", "is not a kind of content that can be converted")),
+        };
+    fields.note_rest(notes);
+    Ok(content)
 }
 
 /// Writes a part of a user's message or of a tool result.
 ///
 /// # Errors
 /// The API cannot say it.
-pub(super) fn written(part: &Part, notes: &mut Notes) -> Read<Option<Value>> {
-    if part.cache.is_some() {
-        notes.dropped("cache_control", "OpenAI caches without being told");
-    }
+pub(super) fn written(part: &Part) -> Read<Option<Value>> {
     Ok(Some(match &part.content {
         Content::Text(text) => json!({"type": "input_text", "text": text}),
         Content::Image { source, detail } => {
@@ -122,6 +116,7 @@ pub(super) fn written(part: &Part, notes: &mut Notes) -> Read<Option<Value>> {
         }
         Content::Audio(MediaSource::Base64 { media_type, data }) => {
             let format = media_type.rsplit('/').next().unwrap_or("wav");
+            let format = if format == "mpeg" { "mp3" } else { format };
             json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
         }
         Content::Audio(_) => return Err(RequestFault::impossible("sound by its address")),

@@ -6,6 +6,13 @@ use super::usage;
 use crate::convert::part::{Seal, Vendor};
 use crate::convert::reply::{StopReason, TokenUsage};
 
+/// What the ids of items have after their kind if no item of OpenAI's stands behind them, so that
+/// OpenAI is never asked for one.
+pub(in crate::convert) const OWN_ITEM: &str = "_tg_";
+
+/// The ids of such reasoning.
+pub(in crate::convert) const OWN_REASONING: &str = "rs_tg_";
+
 /// What the object of an answer says about itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Envelope {
@@ -52,9 +59,10 @@ impl Envelope {
         map
     }
 
-    /// The id of an item: its kind, the answer and its place.
+    /// The id of an item: its kind, our mark, the answer and its place. OpenAI takes 64 letters.
     pub(super) fn item_id(&self, kind: &str, at: usize) -> String {
-        format!("{kind}_{}_{at}", self.id)
+        let answer: String = self.id.chars().take(48).collect();
+        format!("{kind}{OWN_ITEM}{answer}_{at}")
     }
 }
 
@@ -117,6 +125,11 @@ pub(super) struct CallText<'a> {
 }
 
 impl CallText<'_> {
+    /// The kind in the item's id.
+    pub(super) const fn id_kind(is_free_text: bool) -> &'static str {
+        if is_free_text { "ctc" } else { "fc" }
+    }
+
     const fn kind(&self) -> &'static str {
         if self.is_free_text { "custom_tool_call" } else { "function_call" }
     }

@@ -64,7 +64,11 @@ fn stop_of(parts: &[Part]) -> StopReason {
 }
 
 /// Reads one item. Items of tools that OpenAI ran say nothing elsewhere.
-fn read_item(mut item: Map<String, Value>, parts: &mut Vec<Part>, logprobs: &mut Vec<Value>) {
+pub(super) fn read_item(
+    mut item: Map<String, Value>,
+    parts: &mut Vec<Part>,
+    logprobs: &mut Vec<Value>,
+) {
     let content = match &*take_text(&mut item, "type") {
         "message" => {
             for value in take_list(&mut item, "content") {
@@ -103,7 +107,7 @@ fn read_item(mut item: Map<String, Value>, parts: &mut Vec<Part>, logprobs: &mut
 }
 
 /// What may be read of a reasoning item: its text, or else its summary.
-fn thinking_text(item: &mut Map<String, Value>) -> String {
+pub(super) fn thinking_text(item: &mut Map<String, Value>) -> String {
     let texts = |values: Vec<Value>| {
         let texts: Vec<String> = values
             .into_iter()

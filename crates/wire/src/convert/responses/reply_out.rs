@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::item::{self, CallText, Envelope};
 use crate::convert::context::ReplyContext;
-use crate::convert::part::Content;
+use crate::convert::json_out::bytes;
+use crate::convert::part::{Content, ToolCall};
 use crate::convert::reply::Reply;
 
 /// Writes the body.
@@ -22,6 +23,10 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
     for (at, part) in reply.parts.iter().enumerate() {
         let is_cut = at == last && item::incomplete_reason(&stop).is_some();
         let status = if is_cut { "incomplete" } else { "completed" };
+        if let Content::ToolCall(ToolCall { seal: Some(seal), .. }) = &part.content {
+            let id = envelope.item_id("rs", output.len());
+            output.push(item::reasoning(&id, "", Some(seal)));
+        }
         let place = output.len();
         match &part.content {
             Content::Text(text) => {
@@ -46,7 +51,8 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
                     text: unwrapped.as_deref().unwrap_or(&call.arguments),
                     is_free_text: call.is_free_text || is_wrapped,
                 };
-                output.push(item::call(&envelope.item_id("fc", place), status, &text));
+                let id = envelope.item_id(CallText::id_kind(text.is_free_text), place);
+                output.push(item::call(&id, status, &text));
             }
             Content::Image { .. }
             | Content::Document { .. }
@@ -55,5 +61,5 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
         }
     }
     let map = envelope.ended(&stop, output, reply.usage.as_ref());
-    Value::Object(map).to_string().into_bytes()
+    bytes(&Value::Object(map))
 }

@@ -9,14 +9,17 @@
 use serde_json::Value;
 
 use super::content;
+use super::item::OWN_REASONING;
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::Fields;
+use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, Part, Seal, ToolCall, ToolResult, Vendor};
 use crate::convert::request::{
-    Effort, GenerationRequest, HostedTool, OutputFormat, OutputSchema, Reasoning, Role, Sampling,
-    ToolChoice, ToolDefinition, ToolInput,
+    Effort, GenerationRequest, HostedTool, MAX_TOOLS, OutputFormat, OutputSchema, Reasoning, Role,
+    Sampling, ToolChoice, ToolDefinition, ToolInput,
 };
+use crate::dialect::Dialect;
 
 type Read<T> = Result<T, RequestFault>;
 
@@ -39,6 +42,7 @@ const HOSTED_ITEMS: [&str; 6] = [
 /// It is not a request of this dialect, or refers to state at OpenAI.
 pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
+    mixed::refuse(Dialect::OpenAiResponses, |key| fields.has(key))?;
     for key in STATE {
         if fields.take(key).is_some() {
             return Err(RequestFault::impossible(format!("`{key}`, which OpenAI keeps,")));
@@ -59,8 +63,8 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
         request.system.push(Part::text(text));
     }
     input(&mut fields, &mut request, notes)?;
-    for tool in fields.objects("tools")? {
-        self::tool(tool, &mut request)?;
+    for tool in fields.objects_up_to("tools", MAX_TOOLS)? {
+        self::tool(tool, &mut request, notes)?;
     }
     tool_choice(&mut fields, &mut request, notes)?;
     request.reasoning = reasoning(&mut fields)?;
@@ -105,7 +109,7 @@ fn input(fields: &mut Fields, request: &mut GenerationRequest, notes: &mut Notes
 fn item(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let kind = fields.string("type")?.unwrap_or_else(|| "message".to_owned());
     match kind.as_str() {
-        "message" => return message(fields, request),
+        "message" => return message(fields, request, notes),
         "function_call" | "custom_tool_call" => {
             let is_free_text = kind == "custom_tool_call";
             let key = if is_free_text { "input" } else { "arguments" };
@@ -122,30 +126,38 @@ fn item(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) 
             let result = ToolResult {
                 call_id: fields.required_string("call_id")?,
                 name: None,
-                content: content::read(&mut fields, "output")?,
+                content: content::read(&mut fields, "output", notes)?,
                 is_error: false,
                 is_free_text: kind == "custom_tool_call_output",
             };
             request.push(Role::User, vec![Part::new(Content::ToolResult(result))]);
         }
         "reasoning" => {
-            let part = thinking(fields)?;
+            let part = thinking(&mut fields)?;
             request.push(Role::Assistant, vec![part]);
         }
         hosted if HOSTED_ITEMS.contains(&hosted) => {
             notes.dropped(hosted, "a tool that OpenAI ran means nothing to other vendors");
+            return Ok(());
+        }
+        "item_reference"
+            if fields.string("id")?.is_some_and(|id| id.starts_with(OWN_REASONING)) =>
+        {
+            notes.dropped("reasoning", "the client refers to it by an id, and nobody keeps it");
+            return Ok(());
         }
         "item_reference" => {
             return Err(RequestFault::impossible("an `item_reference`, which OpenAI keeps,"));
         }
         other => return Err(RequestFault::impossible(format!("an item of type `{other}`"))),
     }
+    fields.note_rest(notes);
     Ok(())
 }
 
-fn message(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
+fn message(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let role = fields.required_string("role")?;
-    let parts = content::read(&mut fields, "content")?;
+    let parts = content::read(&mut fields, "content", notes)?;
     match role.as_str() {
         "user" => request.push(Role::User, parts),
         "assistant" => request.push(Role::Assistant, parts),
@@ -156,11 +168,12 @@ fn message(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
             return Err(fields.fault("role", problem));
         }
     }
+    fields.note_rest(notes);
     Ok(())
 }
 
 /// A reasoning item: its summary or text, and the encrypted reasoning itself.
-fn thinking(mut fields: Fields) -> Read<Part> {
+fn thinking(fields: &mut Fields) -> Read<Part> {
     let mut text = String::new();
     for key in ["content", "summary"] {
         // Where both are there, the text is more than its summary.
@@ -179,10 +192,16 @@ fn thinking(mut fields: Fields) -> Read<Part> {
     Ok(Part::new(Content::Thinking { text, seal }))
 }
 
-fn tool(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
+fn tool(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let kind = fields.required_string("type")?;
     let input = match kind.as_str() {
-        "function" => ToolInput::Schema(fields.take("parameters")),
+        "function" => {
+            let schema = fields.take("parameters");
+            if schema.as_ref().is_some_and(|schema| !schema.is_object()) {
+                return Err(fields.fault("parameters", "must be an object"));
+            }
+            ToolInput::Schema(schema)
+        }
         "custom" => ToolInput::FreeText(fields.take("format")),
         _ => {
             let mut definition = fields.rest();
@@ -199,6 +218,7 @@ fn tool(mut fields: Fields, request: &mut GenerationRequest) -> Read<()> {
         is_strict: fields.boolean("strict")?,
         cache: None,
     });
+    fields.note_rest(notes);
     Ok(())
 }
 
@@ -221,7 +241,7 @@ fn tool_choice(
         "allowed_tools" => {
             let word = choice.required_string("mode")?;
             let mut names = Vec::new();
-            for mut tool in choice.objects("tools")? {
+            for mut tool in choice.objects_up_to("tools", MAX_TOOLS)? {
                 names.extend(tool.string("name")?);
             }
             // Only the allowed ones are offered, which says the same.

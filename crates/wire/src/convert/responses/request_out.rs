@@ -9,22 +9,22 @@
 use serde_json::{Map, Value, json};
 
 use super::content;
+use crate::convert::chat::request_out::MAX_LOGPROBS;
 use crate::convert::fault::RequestFault;
+use crate::convert::json_out::bytes;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, Part, ToolCall, ToolResult, Vendor};
 use crate::convert::request::{
-    Effort, GenerationRequest, Message, OutputFormat, Role, Sampling, ToolChoice, ToolDefinition,
-    ToolInput,
+    Effort, GenerationRequest, JSON_INSTRUCTION, Message, OutputFormat, Role, Sampling, ToolChoice,
+    ToolDefinition, ToolInput,
 };
+use crate::convert::schema::{strict, tool_input};
 use crate::convert::target::TargetProfile;
 
 type Written<T> = Result<T, RequestFault>;
 
 /// The least `max_output_tokens` that the API takes.
 const LEAST_TOKENS: u64 = 16;
-
-/// The most alternatives of a token that the API tells.
-const MAX_LOGPROBS: u64 = 20;
 
 const NONE: &str = "the Responses API has no such field";
 
@@ -44,11 +44,15 @@ pub fn write_request(
         turn(message, &mut items, notes)?;
     }
     body.insert("input".into(), items.into());
-    let system: Vec<&str> = request.system.iter().filter_map(text_of).collect();
+    let mut system: Vec<&str> = request.system.iter().filter_map(text_of).collect();
+    if request.output == OutputFormat::Json && !request.mentions_json() {
+        notes.rewritten("response_format", "OpenAI's JSON mode wants the word in the prompt");
+        system.push(JSON_INSTRUCTION);
+    }
     if !system.is_empty() {
         body.insert("instructions".into(), system.join("\n\n").into());
     }
-    if request.system.iter().any(|part| part.cache.is_some()) {
+    if request.has_cache_marks() {
         notes.dropped("cache_control", "OpenAI caches without being told");
     }
     body.insert("store".into(), false.into());
@@ -58,13 +62,13 @@ pub fn write_request(
     tools(request, &mut body, notes);
     let mut include = Vec::new();
     sampling(&request.sampling, target, &mut body, &mut include, notes)?;
-    reasoning(request, target, &mut body, &mut include);
+    reasoning(request, target, &mut body, &mut include, notes);
     if !include.is_empty() {
         body.insert("include".into(), include.into());
     }
-    text_format(request, &mut body);
+    text_format(request, &mut body, notes);
     the_rest(request, &mut body, notes);
-    Ok(Value::Object(body).to_string().into_bytes())
+    Ok(bytes(&Value::Object(body)))
 }
 
 fn text_of(part: &Part) -> Option<&str> {
@@ -72,15 +76,6 @@ fn text_of(part: &Part) -> Option<&str> {
         Content::Text(text) if !text.is_empty() => Some(text),
         _ => None,
     }
-}
-
-/// Whether a model thinks by itself, and so refuses to be told a temperature.
-fn is_reasoning_model(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let is_o_series = name
-        .strip_prefix('o')
-        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()));
-    is_o_series || (name.starts_with("gpt-5") && !name.contains("chat")) || name.contains("codex")
 }
 
 /// Takes one message apart into items.
@@ -127,7 +122,7 @@ fn turn(message: &Message, items: &mut Vec<Value>, notes: &mut Notes) -> Written
             _ if message.role == Role::Assistant => {
                 notes.dropped("assistant message", "it may have text only");
             }
-            _ => open.extend(content::written(part, notes)?),
+            _ => open.extend(content::written(part)?),
         }
     }
     close(&mut open, items);
@@ -144,17 +139,21 @@ fn call_item(call: &ToolCall) -> Value {
 }
 
 fn result_item(result: &ToolResult, notes: &mut Notes) -> Written<Value> {
-    if result.is_error {
-        notes.dropped("is_error", "OpenAI has no such field; the text says it");
-    }
     let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
     let has_text_only = result.content.iter().all(|part| matches!(part.content, Content::Text(_)));
+    let mark = if result.is_error { "Error: " } else { "" };
+    if result.is_error {
+        notes.rewritten("is_error", "the Responses API says a failed call in its text");
+    }
     let output = if has_text_only {
-        Value::from(texts.join("\n"))
+        Value::from(format!("{mark}{}", texts.join("\n")))
     } else {
         let mut parts = Vec::new();
+        if result.is_error {
+            parts.push(json!({"type": "input_text", "text": mark.trim_end()}));
+        }
         for part in &result.content {
-            parts.extend(content::written(part, notes)?);
+            parts.extend(content::written(part)?);
         }
         parts.into()
     };
@@ -201,10 +200,9 @@ fn tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     }
     let mut value = match &tool.input {
         ToolInput::Schema(schema) => {
-            let empty = || json!({"type": "object", "properties": {}});
-            let schema = schema.clone().unwrap_or_else(empty);
+            let schema = tool_input(schema.as_ref(), &tool.name, notes);
             // The API takes a tool for strict unless it is told otherwise; other dialects do not.
-            let is_strict = tool.is_strict.unwrap_or_default();
+            let is_strict = strict(tool.is_strict, &schema, &tool.name, notes).unwrap_or_default();
             json!({"type": "function", "name": tool.name, "parameters": schema,
                 "strict": is_strict})
         }
@@ -241,7 +239,7 @@ fn sampling(
     let chances = [("temperature", sampling.temperature, 2.0), ("top_p", sampling.top_p, 1.0)];
     for (name, value, most) in chances {
         let Some(value) = value else { continue };
-        if is_reasoning_model(target.model) {
+        if target.is_openai_reasoning_model() {
             notes.dropped(name, "this model takes none");
             continue;
         }
@@ -262,6 +260,9 @@ fn sampling(
     }
     if let Some(alternatives) = sampling.logprobs {
         include.push("message.output_text.logprobs");
+        if alternatives > MAX_LOGPROBS {
+            notes.clamped("top_logprobs", "OpenAI tells at most twenty");
+        }
         if alternatives > 0 {
             body.insert("top_logprobs".into(), alternatives.min(MAX_LOGPROBS).into());
         }
@@ -274,16 +275,21 @@ fn reasoning(
     target: &TargetProfile<'_>,
     body: &mut Map<String, Value>,
     include: &mut Vec<&'static str>,
+    notes: &mut Notes,
 ) {
-    if is_reasoning_model(target.model) {
+    if target.is_openai_reasoning_model() {
         // Without it the model could not go on from its own thinking in the next turn.
         include.push("reasoning.encrypted_content");
     }
     let Some(reasoning) = &request.reasoning else { return };
+    if target.is_openai_plain_model() {
+        notes.dropped("reasoning", "this model does not think");
+        return;
+    }
     let effort = reasoning.effort.or(reasoning.budget_tokens.map(Effort::of_budget));
     let mut value = Map::new();
     if let Some(effort) = effort {
-        value.insert("effort".into(), effort.openai_word().into());
+        value.insert("effort".into(), target.effort_word(effort, notes).into());
     }
     if reasoning.is_shown {
         value.insert("summary".into(), "auto".into());
@@ -293,7 +299,7 @@ fn reasoning(
     }
 }
 
-fn text_format(request: &GenerationRequest, body: &mut Map<String, Value>) {
+fn text_format(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
     let format = match &request.output {
         OutputFormat::Text => return,
         OutputFormat::Json => json!({"type": "json_object"}),
@@ -304,7 +310,8 @@ fn text_format(request: &GenerationRequest, body: &mut Map<String, Value>) {
             if let Some(description) = &output.description {
                 format["description"] = description.as_str().into();
             }
-            if let Some(is_strict) = output.is_strict {
+            let is_strict = strict(output.is_strict, &output.schema, &output.name, notes);
+            if let Some(is_strict) = is_strict {
                 format["strict"] = is_strict.into();
             }
             format

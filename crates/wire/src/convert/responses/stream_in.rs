@@ -19,6 +19,9 @@ use crate::convert::reply::StopReason;
 use crate::convert::stream::{HELD_LIMIT, ReadStream, StreamEvent};
 use crate::frame::Frame;
 
+/// What an event costs by itself while it is held back.
+const EVENT_BYTES: usize = 256;
+
 /// The most items that may be under way at once.
 const MAX_OPEN: usize = 256;
 
@@ -38,6 +41,8 @@ pub struct ResponsesStreamReader {
     with_deltas: BTreeSet<(u64, u64)>,
     /// The item and the part of reasoning that was told last.
     last_summary: Option<(u64, u64)>,
+    /// The item whose text was told last.
+    last_text: Option<u64>,
 }
 
 impl ReadStream for ResponsesStreamReader {
@@ -176,7 +181,15 @@ impl ResponsesStreamReader {
                 }
                 self.tell(item, StreamEvent::ToolCallEnd, events);
             }
+            // An item that came without deltas is told as a whole.
+            "message" if self.last_text != Some(item) => self.whole_message(item, done, events),
             "reasoning" => {
+                if self.last_summary.is_none_or(|(of, _)| of != item) {
+                    let text = reply_in::thinking_text(&mut done);
+                    if !text.is_empty() {
+                        self.tell(item, StreamEvent::Thinking(text), events);
+                    }
+                }
                 if let Some(seal) = reply_in::seal_of(&mut done) {
                     self.tell(item, StreamEvent::ThinkingSeal(seal), events);
                 }
@@ -185,11 +198,30 @@ impl ResponsesStreamReader {
         }
     }
 
+    fn whole_message(
+        &mut self,
+        item: u64,
+        mut done: Map<String, Value>,
+        events: &mut Vec<StreamEvent>,
+    ) {
+        let mut parts = Vec::new();
+        done.insert("type".to_owned(), "message".into());
+        reply_in::read_item(done, &mut parts, &mut Vec::new());
+        for part in parts {
+            match part.content {
+                Content::Text(text) => self.text(false, item, text, events),
+                Content::Refusal(text) => self.text(true, item, text, events),
+                _ => {}
+            }
+        }
+    }
+
     fn text(&mut self, is_refusal: bool, item: u64, text: String, events: &mut Vec<StreamEvent>) {
         if text.is_empty() {
             return;
         }
         self.refuses |= is_refusal;
+        self.last_text = Some(item);
         let event = if is_refusal { StreamEvent::Refusal(text) } else { StreamEvent::Text(text) };
         self.tell(item, event, events);
     }
@@ -290,10 +322,11 @@ fn size_of(event: &StreamEvent) -> usize {
         StreamEvent::Text(text)
         | StreamEvent::Refusal(text)
         | StreamEvent::Thinking(text)
-        | StreamEvent::ToolCallDelta(text) => text.len(),
-        StreamEvent::ThinkingSeal(seal) => seal.data.len(),
-        // What an event costs by itself.
-        _ => 256,
+        | StreamEvent::ToolCallDelta(text) => EVENT_BYTES + text.len(),
+        StreamEvent::ThinkingSeal(seal) => EVENT_BYTES + seal.data.len(),
+        StreamEvent::ToolCallStart { id, name, .. } => EVENT_BYTES + id.len() + name.len(),
+        StreamEvent::Logprobs(tokens) => EVENT_BYTES * (1 + tokens.len()),
+        _ => EVENT_BYTES,
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::item::{self, CallText};
+use crate::convert::json_out::{number, string};
 use crate::convert::part::Seal;
 
 /// What an item consists of.
@@ -41,17 +42,36 @@ impl OpenItem {
         events
     }
 
-    /// Adds a delta and gives its events.
-    pub(super) fn delta(&mut self, delta: &str) -> Vec<Value> {
-        let mut events = Vec::new();
-        if matches!(self.kind, ItemKind::Reasoning { .. }) && self.text.is_empty() {
-            events.push(self.part_event("response.reasoning_summary_part.added", ""));
-        }
+    /// Adds a delta; the event that comes before it, if one does, and whether it is told at once.
+    pub(super) fn add(&mut self, delta: &str) -> (Option<Value>, bool) {
+        let is_first = matches!(self.kind, ItemKind::Reasoning { .. }) && self.text.is_empty();
+        let first = is_first.then(|| self.part_event("response.reasoning_summary_part.added", ""));
         self.text.push_str(delta);
-        if !matches!(self.kind, ItemKind::Call { is_wrapped: true, .. }) {
-            events.push(self.delta_event(delta));
+        (first, !matches!(self.kind, ItemKind::Call { is_wrapped: true, .. }))
+    }
+
+    /// Writes the event of a delta, which most events are.
+    pub(super) fn write_delta(&self, delta: &str, sequence: u64, out: &mut Vec<u8>) {
+        let name = self.delta_name();
+        for piece in ["event: ", name, "\ndata: {\"type\":\"", name, "\",\"item_id\":"] {
+            out.extend_from_slice(piece.as_bytes());
         }
-        events
+        string(&self.id, out);
+        out.extend_from_slice(b",\"output_index\":");
+        number(self.at as u64, out);
+        out.extend_from_slice(match self.kind {
+            ItemKind::Text { .. } | ItemKind::Refusal => b",\"content_index\":0".as_slice(),
+            ItemKind::Reasoning { .. } => b",\"summary_index\":0",
+            ItemKind::Call { .. } => b"",
+        });
+        out.extend_from_slice(b",\"delta\":");
+        string(delta, out);
+        if matches!(self.kind, ItemKind::Text { .. }) {
+            out.extend_from_slice(b",\"logprobs\":[]");
+        }
+        out.extend_from_slice(b",\"sequence_number\":");
+        number(sequence, out);
+        out.extend_from_slice(b"}\n\n");
     }
 
     /// The events that close it, and the item itself.
@@ -62,7 +82,9 @@ impl OpenItem {
             _ => self.text.clone(),
         };
         if matches!(self.kind, ItemKind::Call { is_wrapped: true, .. }) {
-            events.push(self.delta_event(&text));
+            let mut event = self.addressed(self.delta_name());
+            event["delta"] = text.as_str().into();
+            events.push(event);
         }
         match &self.kind {
             ItemKind::Text { logprobs } => {
@@ -102,20 +124,14 @@ impl OpenItem {
         (events, item)
     }
 
-    fn delta_event(&self, delta: &str) -> Value {
-        let name = match self.kind {
+    const fn delta_name(&self) -> &'static str {
+        match self.kind {
             ItemKind::Text { .. } => "response.output_text.delta",
             ItemKind::Refusal => "response.refusal.delta",
             ItemKind::Reasoning { .. } => "response.reasoning_summary_text.delta",
             ItemKind::Call { is_free_text: true, .. } => "response.custom_tool_call_input.delta",
             ItemKind::Call { .. } => "response.function_call_arguments.delta",
-        };
-        let mut event = self.addressed(name);
-        event["delta"] = delta.into();
-        if matches!(self.kind, ItemKind::Text { .. }) {
-            event["logprobs"] = json!([]);
         }
-        event
     }
 
     /// An event about this item, and about its one part.

@@ -9,15 +9,20 @@
 
 use serde_json::{Value, json};
 
-use super::item::Envelope;
+use super::item::{CallText, Envelope};
 use super::stream_item::{ItemKind, OpenItem};
 use crate::convert::api_error::{ApiError, ErrorType};
 use crate::convert::context::ReplyContext;
+use crate::convert::json_out::append;
+use crate::convert::part::Seal;
 use crate::convert::reply::{StopReason, TokenUsage};
 use crate::convert::stream::{StreamEvent, WriteStream};
 
 /// How much of an answer is kept for its repetition at the end: as much as one event may have.
 pub const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
+
+/// What an item costs besides its text.
+const ITEM_BYTES: usize = 512;
 
 /// One stream.
 #[derive(Debug)]
@@ -84,19 +89,17 @@ impl WriteStream for ResponsesStreamWriter {
                 self.reasoning(out);
                 self.delta(&text, out);
             }
-            StreamEvent::ThinkingSeal(sealed) => {
-                self.reasoning(out);
-                self.kept_bytes = self.kept_bytes.saturating_add(sealed.data.len());
-                if let Some(OpenItem { kind: ItemKind::Reasoning { seal }, .. }) = &mut self.open {
-                    *seal = Some(sealed);
+            StreamEvent::ThinkingSeal(sealed) => self.seal(sealed, out),
+            StreamEvent::ToolCallStart { id, name, is_free_text, seal } => {
+                self.kept_bytes = self.kept_bytes.saturating_add(id.len() + name.len());
+                if let Some(seal) = seal {
+                    // The client returns it with the call, whose signature it is.
+                    self.seal(seal, out);
                 }
-                self.close("completed", out);
-            }
-            StreamEvent::ToolCallStart { id, name, is_free_text, .. } => {
                 let is_wrapped = !is_free_text && self.context.free_text_tools.contains(&name);
                 let is_free_text = is_free_text || is_wrapped;
                 let kind = ItemKind::Call { call_id: id, name, is_free_text, is_wrapped };
-                self.begin(kind, "fc", out);
+                self.begin(kind, CallText::id_kind(is_free_text), out);
             }
             StreamEvent::ToolCallDelta(delta) => {
                 if matches!(self.kind(), Some(ItemKind::Call { .. })) {
@@ -106,6 +109,8 @@ impl WriteStream for ResponsesStreamWriter {
             StreamEvent::ToolCallEnd => self.close("completed", out),
             StreamEvent::Logprobs(tokens) => {
                 if let Some(OpenItem { kind: ItemKind::Text { logprobs }, .. }) = &mut self.open {
+                    let size: usize = tokens.iter().map(|token| token.to_string().len()).sum();
+                    self.kept_bytes = self.kept_bytes.saturating_add(size);
                     logprobs.extend(tokens);
                 }
             }
@@ -134,8 +139,19 @@ impl ResponsesStreamWriter {
         }
     }
 
+    /// Ends the open reasoning, or one without text, with its seal.
+    fn seal(&mut self, sealed: Seal, out: &mut Vec<u8>) {
+        self.reasoning(out);
+        self.kept_bytes = self.kept_bytes.saturating_add(sealed.data.len());
+        if let Some(OpenItem { kind: ItemKind::Reasoning { seal }, .. }) = &mut self.open {
+            *seal = Some(sealed);
+        }
+        self.close("completed", out);
+    }
+
     fn begin(&mut self, kind: ItemKind, prefix: &str, out: &mut Vec<u8>) {
         self.close("completed", out);
+        self.kept_bytes = self.kept_bytes.saturating_add(ITEM_BYTES);
         let at = self.output.len();
         let item =
             OpenItem { id: self.envelope.item_id(prefix, at), at, kind, text: String::new() };
@@ -147,9 +163,14 @@ impl ResponsesStreamWriter {
 
     fn delta(&mut self, delta: &str, out: &mut Vec<u8>) {
         self.kept_bytes = self.kept_bytes.saturating_add(delta.len());
-        let events = self.open.as_mut().map(|item| item.delta(delta)).unwrap_or_default();
-        for event in events {
+        let Some(item) = &mut self.open else { return };
+        let (first, is_told) = item.add(delta);
+        if let Some(event) = first {
             self.event(event, out);
+        }
+        if let (true, Some(item)) = (is_told, &self.open) {
+            item.write_delta(delta, self.sequence, out);
+            self.sequence += 1;
         }
     }
 
@@ -187,7 +208,10 @@ impl ResponsesStreamWriter {
     fn event(&mut self, mut event: Value, out: &mut Vec<u8>) {
         event["sequence_number"] = self.sequence.into();
         self.sequence += 1;
-        let name = event["type"].as_str().unwrap_or("message");
-        out.extend_from_slice(format!("event: {name}\ndata: {event}\n\n").as_bytes());
+        out.extend_from_slice(b"event: ");
+        out.extend_from_slice(event["type"].as_str().unwrap_or("message").as_bytes());
+        out.extend_from_slice(b"\ndata: ");
+        append(&event, out);
+        out.extend_from_slice(b"\n\n");
     }
 }

@@ -1,0 +1,64 @@
+//! What everything on the MCP thread stands on: the gateway, connections, programs, randomness.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tidegate_config::secret::Environment;
+use tidegate_core::time::Now;
+use tidegate_gateway::{gateway::Gateway, live::Live, own_request::AskRoute, worker::Worker};
+use tidegate_mcp::hub::Random;
+use tidegate_net::secret::random_hex;
+use tidegate_runtime::rng;
+
+use super::{fakes::Fakes, stdio::Children};
+
+/// What the MCP thread runs with.
+pub struct McpRuntime {
+    pub(crate) worker: Rc<Worker>,
+    /// Asks routes of the LLM plane, for embeddings.
+    pub(crate) ask_route: AskRoute,
+    pub(crate) environment: Arc<dyn Environment + Send + Sync>,
+    pub(crate) children: Children,
+    pub(crate) fakes: Fakes,
+}
+
+impl McpRuntime {
+    pub fn new(
+        worker: Rc<Worker>,
+        ask_route: AskRoute,
+        environment: Arc<dyn Environment + Send + Sync>,
+    ) -> Rc<Self> {
+        let children = Children::up_to(worker.gateway.live.load().file.mcp.max_children);
+        let fakes = Fakes::default();
+        Rc::new(Self { worker, ask_route, environment, children, fakes })
+    }
+
+    pub(crate) fn gateway(&self) -> &Arc<Gateway> {
+        &self.worker.gateway
+    }
+
+    /// The config that serves now.
+    #[must_use]
+    pub fn live(&self) -> Arc<Live> {
+        self.worker.gateway.live.load_full()
+    }
+
+    /// The moment.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.worker.gateway.now()
+    }
+}
+
+/// Random numbers for the Hub.
+pub(crate) struct SystemRandom;
+
+impl Random for SystemRandom {
+    fn draw(&mut self) -> u64 {
+        rng::draw()
+    }
+
+    fn secret_id(&mut self) -> Option<String> {
+        random_hex::<16>()
+    }
+}

@@ -1,0 +1,172 @@
+//! What the Hub is told: everything that happens outside of it.
+//!
+//! Rules that whoever drives the Hub keeps:
+//! - Events of one connection come in the order in which they happened; so do those of one client
+//!   connection. Between different ones any order is fine.
+//! - An event about an id that the Hub has given up is harmless: it changes nothing.
+//! - After every event the deadline of [`next_wakeup`](super::Hub::next_wakeup) is armed anew; when
+//!   it has come, [`Event::Wakeup`] is told. One that comes too early or twice is harmless.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::ids::{ConnectionId, ReaderId};
+use super::search::SearchAnswer;
+use super::settings::HubSettings;
+use crate::health::Failure;
+use crate::message::put_back;
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The armed deadline has come.
+    Wakeup,
+    /// A client's HTTP request for the endpoint, whole. It gets exactly one
+    /// [`Effect::Answer`](super::Effect::Answer) with its token.
+    Request(Box<McpRequest>),
+    /// The client of a request that has no answer yet has closed its side. Only requests without
+    /// a session are given up for it.
+    RequestGone {
+        /// The token of the request.
+        request: RequestToken,
+    },
+    /// The client connection that reads a stream is gone, or does not want to read any more.
+    ReaderGone {
+        /// Which one.
+        reader: ReaderId,
+    },
+    /// Something about a connection to a server.
+    Connection {
+        /// Which one.
+        connection: ConnectionId,
+        /// What.
+        event: ConnectionEvent,
+    },
+    /// The config was read again. Told before any request that the new config already let in.
+    Reload(Box<HubSettings>),
+    /// Something may have changed the health of servers that the Hub has not done itself: an
+    /// operator switched one, or another replica told of it.
+    HealthChanged,
+    /// An operator wants a server probed now. Answered by
+    /// [`Effect::ProbeAnswer`](super::Effect::ProbeAnswer).
+    Probe {
+        /// Under which the answer is told.
+        token: RequestToken,
+        /// The server's name.
+        server: Arc<str>,
+    },
+    /// An [`Effect::Search`](super::Effect::Search) has its answer.
+    Searched {
+        /// Which one.
+        job: u64,
+        /// What came of it.
+        answer: SearchAnswer,
+    },
+    /// The gateway ends: everything is to end in good order. When nothing is left,
+    /// [`Effect::Closed`](super::Effect::Closed) is told.
+    Close,
+}
+
+/// What the shell calls a request that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestToken(pub u64);
+
+/// What happened to a connection.
+#[derive(Debug)]
+pub enum ConnectionEvent {
+    /// It is open: requests can be sent. (Over HTTP that is so at once.)
+    Opened,
+    /// It could not be opened; nothing follows.
+    OpenFailed(Failure),
+    /// The server sent a message.
+    Message {
+        /// One JSON-RPC message.
+        bytes: Bytes,
+        /// The request of ours on whose stream it came, where the transport has such streams.
+        call: Option<u64>,
+    },
+    /// The server closed the stream of a request on purpose, and is asked again for the rest.
+    Paused {
+        /// The request's number.
+        call: u64,
+    },
+    /// A request of ours will get no answer over this connection.
+    Unanswered {
+        /// Its number.
+        call: u64,
+        /// What is known.
+        failure: Failure,
+    },
+    /// It is over; nothing follows. (HTTP: the server does not know the session any more. Child:
+    /// the program has ended.)
+    Closed {
+        /// Why.
+        failure: Failure,
+        /// What a program said last on its stderr, cleaned; empty over HTTP.
+        last_words: String,
+    },
+    /// An [`Effect::Close`](super::Effect::Close) is done: socket and program are gone.
+    Ended,
+}
+
+/// The method of an HTTP request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpMethod {
+    /// A message.
+    Post,
+    /// The standing stream, or the rest of one.
+    Get,
+    /// The session is to end.
+    Delete,
+}
+
+/// A client's HTTP request, as far as HTTP itself has been checked: content types, size, host,
+/// origin and key.
+#[derive(Debug)]
+pub struct McpRequest {
+    /// Under which it is answered.
+    pub token: RequestToken,
+    /// Its method.
+    pub method: HttpMethod,
+    /// `mcp-session-id`.
+    pub session: Option<String>,
+    /// `mcp-protocol-version`.
+    pub version: Option<String>,
+    /// `last-event-id`.
+    pub last_event: Option<String>,
+    /// Both kinds of answers are accepted, and events were named first.
+    pub prefers_events: bool,
+    /// Every header that begins with `mcp-`, by its name in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The message, or a batch of them; empty but for POST.
+    pub body: Bytes,
+    /// Arguments that are not in the body.
+    pub large: Option<LargeArguments>,
+    /// The name of the caller: one of [`HubSettings::callers`].
+    pub caller: Arc<str>,
+}
+
+/// Arguments of a call that were set aside, so that nothing has to read them.
+#[derive(Clone, Debug)]
+pub struct LargeArguments {
+    /// What stands in their place.
+    pub token: String,
+    /// Their text.
+    pub arguments: Bytes,
+}
+
+impl LargeArguments {
+    /// A message, or a part of one, with the arguments in their place.
+    #[must_use]
+    pub fn put_back(&self, message: &str) -> String {
+        put_back(message, &self.token, self.text())
+    }
+
+    /// The text of the arguments.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        // It was a part of a message that has been read.
+        std::str::from_utf8(&self.arguments).unwrap_or_default()
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading the head of an answer.
+//!
+//! Rules kept here:
+//! - A head has at most [`HEAD_MAX`] bytes and [`HEADERS_MAX`] headers.
+//! - It is parsed once, when its last line has come: a head that drips in byte by byte costs no
+//!   more than one that comes whole.
+//! - Strict where laxity has been abused: no white space around a header's name, no folded lines,
+//!   no bare carriage returns (`httparse` refuses them).
+//! - Header values are slices of what was read; none is copied.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderName, HeaderValue, Response, StatusCode, Version, header};
+
+use super::UpstreamError;
+
+/// As much as the gateway takes of a client.
+pub(super) const HEAD_MAX: usize = 64 * 1024;
+/// What hyper takes; no provider comes near it.
+pub(super) const HEADERS_MAX: usize = 100;
+
+/// A head, and what it says of the connection.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) response: Response<()>,
+    /// Whether the connection stays open after the answer.
+    pub(super) is_keep_alive: bool,
+}
+
+impl Head {
+    pub(super) fn is_upgrade(&self) -> bool {
+        self.response.status() == StatusCode::SWITCHING_PROTOCOLS
+    }
+}
+
+/// Takes a head off the buffer, once all of it is there.
+pub(super) fn parse(buffer: &mut BytesMut) -> Result<Option<Head>, UpstreamError> {
+    let Some(len) = end_of_head(buffer) else {
+        return if buffer.len() > HEAD_MAX { Err(TOO_LONG) } else { Ok(None) };
+    };
+    if len > HEAD_MAX {
+        return Err(TOO_LONG);
+    }
+    let text = buffer.split_to(len).freeze();
+    let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut read = httparse::Response::new(&mut lines);
+    let parsed = read.parse(&text).map_err(|error| UpstreamError::Malformed(reason(error)))?;
+    if !parsed.is_complete() {
+        return Err(UpstreamError::Malformed("the head has no end"));
+    }
+    let mut response = Response::new(());
+    let code = read.code.unwrap_or_default();
+    *response.status_mut() = StatusCode::from_u16(code).map_err(|_| BAD_STATUS)?;
+    let version = if read.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+    *response.version_mut() = version;
+    let headers = response.headers_mut();
+    headers.reserve(read.headers.len());
+    for line in read.headers.iter() {
+        let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| BAD_HEADER)?;
+        headers.append(name, shared_value(&text, line.value)?);
+    }
+    let is_keep_alive = match version {
+        Version::HTTP_10 => says(&response, "keep-alive") && !says(&response, "close"),
+        _ => !says(&response, "close"),
+    };
+    Ok(Some(Head { response, is_keep_alive }))
+}
+
+const TOO_LONG: UpstreamError = UpstreamError::Malformed("the head is too long");
+const BAD_STATUS: UpstreamError = UpstreamError::Malformed("the status is no status");
+const BAD_HEADER: UpstreamError = UpstreamError::Malformed("a header is no header");
+
+fn reason(error: httparse::Error) -> &'static str {
+    match error {
+        httparse::Error::TooManyHeaders => "there are too many headers",
+        httparse::Error::Status => "the status is no status",
+        httparse::Error::Version => "the version is not HTTP/1.0 or HTTP/1.1",
+        _ => "the head is not HTTP",
+    }
+}
+
+/// A slice of the head as a header's value.
+fn shared_value(head: &Bytes, value: &[u8]) -> Result<HeaderValue, UpstreamError> {
+    HeaderValue::from_maybe_shared(head.slice_ref(value)).map_err(|_| BAD_HEADER)
+}
+
+/// Whether the head's `connection` header has a word.
+fn says(response: &Response<()>, word: &str) -> bool {
+    let all = response.headers().get_all(header::CONNECTION);
+    let mut words = all.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    words.any(|it| it.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Where the head ends: behind its first empty line, whether or not the lines end with a carriage
+/// return. Empty lines before the status line do not count, as in RFC 9112 (2.2).
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+    let searched = &bytes[start..bytes.len().min(HEAD_MAX + 1)];
+    memchr::memchr_iter(b'\n', searched).find_map(|at| match &searched[at + 1..] {
+        [b'\n', ..] => Some(start + at + 2),
+        [b'\r', b'\n', ..] => Some(start + at + 3),
+        _ => None,
+    })
+}
