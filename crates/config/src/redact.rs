@@ -54,11 +54,51 @@ fn origin_of(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
+/// The same config without addresses, which no answer of the admin listener tells. Hosts keep a
+/// name each, because targets of one host share its reachability; listeners keep their ports.
+#[must_use]
+pub fn without_addresses(config: Value) -> Value {
+    unaddressed("", config, &mut Vec::new())
+}
+
+fn unaddressed(key: &str, value: Value, hosts: &mut Vec<String>) -> Value {
+    match value {
+        Value::Object(map) => {
+            let entry = |(name, value): (String, Value)| {
+                let value = unaddressed(&name, value, hosts);
+                (name, value)
+            };
+            Value::Object(map.into_iter().map(entry).collect())
+        }
+        Value::Array(items) => {
+            let item = |item| unaddressed(key, item, hosts);
+            Value::Array(items.into_iter().map(item).collect())
+        }
+        Value::String(text) if key == "listen" => {
+            let port = text.rsplit(':').next().unwrap_or_default();
+            Value::String(format!("localhost:{port}"))
+        }
+        Value::String(text) => match text.split_once("://") {
+            Some((scheme, rest)) => {
+                let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                let known = hosts.iter().position(|it| it == host);
+                let number = known.unwrap_or_else(|| {
+                    hosts.push(host.to_owned());
+                    hosts.len() - 1
+                });
+                Value::String(format!("{scheme}://host-{}.invalid{path}", number + 1))
+            }
+            None => Value::String(text),
+        },
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::redacted;
+    use super::{redacted, without_addresses};
 
     #[test]
     fn urls_keep_their_host_programs_their_name_and_references_their_words() {
@@ -81,5 +121,27 @@ mod tests {
             "every": 3,
         });
         assert_eq!(redacted("", config), expected);
+    }
+    #[test]
+    fn one_host_keeps_one_name_and_listeners_keep_their_ports() {
+        let config = json!({
+            "listen": "10.1.2.3:8700",
+            "admin": { "listen": "[::1]:8701" },
+            "providers": {
+                "a": { "url": "https://one.example.com/..." },
+                "b": { "url": "http://two.example.com" },
+                "c": { "urls": ["https://one.example.com"], "key": "env:NAME" },
+            },
+        });
+        let expected = json!({
+            "listen": "localhost:8700",
+            "admin": { "listen": "localhost:8701" },
+            "providers": {
+                "a": { "url": "https://host-1.invalid/..." },
+                "b": { "url": "http://host-2.invalid" },
+                "c": { "urls": ["https://host-1.invalid"], "key": "env:NAME" },
+            },
+        });
+        assert_eq!(without_addresses(config), expected);
     }
 }

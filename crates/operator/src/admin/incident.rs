@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::StatusCode;
-use serde_json::Value;
-use tidegate_config::redact::redacted;
+use tidegate_config::redact::{redacted, without_addresses};
 use tidegate_core::time::{Millis, Now};
 use tidegate_gateway::gateway::Gateway;
 use tidegate_journal::{
@@ -84,7 +83,7 @@ fn recorded(gateway: &Gateway, last: Millis) -> IncidentView {
         to_unix_ms: clock.unix_ms_of(now),
         base: from.0,
         config: config_view(&live),
-        config_file: without_addresses("", redacted("", file), &mut Vec::new()),
+        config_file: without_addresses(redacted("", file)),
         jitter_seed: Some(format!("{:016x}", live.core.jitter_seed())),
         start: start.into_values().collect(),
         arrivals,
@@ -94,40 +93,5 @@ fn recorded(gateway: &Gateway, last: Millis) -> IncidentView {
         probes: Some(probes.collect()),
         complete: from <= wanted,
         dropped: size.dropped,
-    }
-}
-
-/// A config without addresses, which no answer of the admin listener tells (S1). Hosts keep a name
-/// each, because targets of one host share its reachability; listeners keep their ports.
-fn without_addresses(key: &str, value: Value, hosts: &mut Vec<String>) -> Value {
-    match value {
-        Value::Object(map) => {
-            let entry = |(name, value): (String, Value)| {
-                let value = without_addresses(&name, value, hosts);
-                (name, value)
-            };
-            Value::Object(map.into_iter().map(entry).collect())
-        }
-        Value::Array(items) => {
-            let item = |item| without_addresses(key, item, hosts);
-            Value::Array(items.into_iter().map(item).collect())
-        }
-        Value::String(text) if key == "listen" => {
-            let port = text.rsplit(':').next().unwrap_or_default();
-            Value::String(format!("localhost:{port}"))
-        }
-        Value::String(text) => match text.split_once("://") {
-            Some((scheme, rest)) => {
-                let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                let known = hosts.iter().position(|it| it == host);
-                let number = known.unwrap_or_else(|| {
-                    hosts.push(host.to_owned());
-                    hosts.len() - 1
-                });
-                Value::String(format!("{scheme}://host-{}.invalid{path}", number + 1))
-            }
-            None => Value::String(text),
-        },
-        other => other,
     }
 }
