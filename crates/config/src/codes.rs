@@ -74,8 +74,8 @@ pub static NOT_UTF8: Code = Code {
 pub static TOO_LARGE: Code = Code {
     id: "TG003",
     title: "the file is too large",
-    text: "Files above 8 MiB are not read. A large config has a few thousand lines, so this is \
-           almost always the wrong file.",
+    text: "Configs above 8 MiB and scenarios above 32 MiB are not read. A large config has a few \
+           thousand lines, so this is almost always the wrong file.",
 };
 
 /// The file breaks YAML's own rules.
@@ -107,7 +107,7 @@ pub static TOO_COMPLEX: Code = Code {
     id: "TG007",
     title: "the file is too complex",
     text: "The file is nested deeper than 128 levels, or holds more than 100000 values once its \
-           aliases are expanded. The bounds exist so that a small hostile file cannot take all \
+           aliases are expanded; a large file may hold one value per 5 bytes. The bounds exist so that a small hostile file cannot take all \
            memory.",
 };
 

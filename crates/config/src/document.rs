@@ -29,6 +29,10 @@ use crate::{
 /// Nodes of one file, aliases expanded: far above any real config, reached in milliseconds.
 const MAX_NODES: usize = 100_000;
 
+/// A larger file may hold one node per so many of its bytes. The recording of a gateway has
+/// hundreds of thousands, each about eight bytes long; what a small file expands to stays bounded.
+const BYTES_PER_NODE: usize = 5;
+
 /// Maps and lists inside one another.
 const MAX_DEPTH: usize = 128;
 
@@ -102,6 +106,7 @@ pub fn parse(source: &Source) -> Parsed {
         path: KeyPath::root(),
         anchors: BTreeMap::new(),
         nodes: 0,
+        nodes_max: MAX_NODES.max(source.text().len() / BYTES_PER_NODE),
         dropped: Vec::new(),
     };
     let root = match builder.document() {
@@ -245,6 +250,7 @@ struct Builder<'a> {
     /// Finished anchored nodes and how many nodes each holds.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
+    nodes_max: usize,
     dropped: Vec<Span>,
 }
 
@@ -429,10 +435,11 @@ impl<'a> Builder<'a> {
 
     fn charge(&mut self, nodes: usize, span: Span) -> Result<(), Fatal> {
         self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes <= MAX_NODES {
+        if self.nodes <= self.nodes_max {
             return Ok(());
         }
-        Err(self.too_big(span, "more than 100000 values, aliases expanded"))
+        let what = format!("more than {} values, aliases expanded", self.nodes_max);
+        Err(self.too_big(span, &what))
     }
 
     fn too_big(&self, span: Span, what: &str) -> Fatal {

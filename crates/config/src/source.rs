@@ -24,6 +24,10 @@ use crate::{
 /// The largest file that is read: a thousand times a large config, and quick to refuse.
 pub const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
+/// The largest scenario that is read: 20 000 recorded requests, the most that a gateway hands out,
+/// take about 12 MiB, and more where many of them hopped.
+pub const SCENARIO_MAX_BYTES: u64 = 32 * 1024 * 1024;
+
 /// A file's text with the name to show for it.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -123,9 +127,14 @@ pub enum FileProblem {
     /// A fifo, socket or device is there, which might never end.
     #[error("`{0}` is not a regular file")]
     NotAFile(String),
-    /// It holds more than [`MAX_BYTES`].
-    #[error("`{0}` is larger than 8 MiB")]
-    TooLarge(String),
+    /// It holds more than may be read.
+    #[error("`{name}` is larger than {max_mib} MiB")]
+    TooLarge {
+        /// The file's name.
+        name: String,
+        /// The bound.
+        max_mib: u64,
+    },
     /// It is not text.
     #[error("`{name}` is not UTF-8: the byte at offset {offset} (line {line}) starts no character")]
     NotUtf8 {
@@ -155,7 +164,7 @@ impl FileProblem {
             Self::Directory(_) => (&codes::UNREADABLE, "name a file inside it"),
             Self::NotAFile(_) => (&codes::UNREADABLE, "copy its contents into a file first"),
             Self::Refused { .. } => (&codes::UNREADABLE, "check the file's permissions"),
-            Self::TooLarge(_) => (&codes::TOO_LARGE, "check that this is the file you meant"),
+            Self::TooLarge { .. } => (&codes::TOO_LARGE, "check that this is the file you meant"),
             Self::NotUtf8 { .. } => (&codes::NOT_UTF8, "save the file as UTF-8"),
         };
         Diagnostic::error(code, self.to_string()).help(help)
@@ -167,6 +176,18 @@ impl FileProblem {
 /// # Errors
 /// A [`FileProblem`] that says what is there instead.
 pub fn read_file(path: &Path) -> Result<Source, FileProblem> {
+    read_up_to(path, MAX_BYTES)
+}
+
+/// The same for a scenario, which may be the recording of a gateway.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_scenario(path: &Path) -> Result<Source, FileProblem> {
+    read_up_to(path, SCENARIO_MAX_BYTES)
+}
+
+fn read_up_to(path: &Path, max: u64) -> Result<Source, FileProblem> {
     let name = path.display().to_string();
     let refused = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => FileProblem::Missing(name.clone()),
@@ -179,15 +200,16 @@ pub fn read_file(path: &Path) -> Result<Source, FileProblem> {
     if !metadata.is_file() {
         return Err(FileProblem::NotAFile(name));
     }
-    if metadata.len() > MAX_BYTES {
-        return Err(FileProblem::TooLarge(name));
+    let too_large = |name| FileProblem::TooLarge { name, max_mib: max >> 20 };
+    if metadata.len() > max {
+        return Err(too_large(name));
     }
     let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .and_then(|file| file.take(max + 1).read_to_end(&mut bytes))
         .map_err(refused)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(FileProblem::TooLarge(name));
+    if bytes.len() as u64 > max {
+        return Err(too_large(name));
     }
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))?;
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();

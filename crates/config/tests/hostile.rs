@@ -157,7 +157,7 @@ fn a_file_of_50_mb_is_refused_unread() {
     let handle = fs::File::options().write(true).open(file.path()).expect("the file was made");
     handle.set_len(50_000_000).expect("a sparse file costs nothing");
     let problem = read_file(file.path()).expect_err("too large");
-    assert!(matches!(problem, FileProblem::TooLarge(_)));
+    assert!(matches!(problem, FileProblem::TooLarge { .. }));
     assert!(problem.diagnostic().is_unreadable());
 }
 

@@ -75,6 +75,13 @@ fn an_alias_bomb_is_refused_before_it_goes_off() {
 }
 
 #[test]
+fn a_long_recording_is_read_and_a_dense_file_of_its_size_is_not() {
+    let line = "- {\"id\":\"req_6282951865d35272\",\"at\":113673,\"route\":\"demo\",\"n\":6258}\n";
+    check(&line.repeat(30_000), &[], true);
+    check(&format!("[{}]", "1,".repeat(200_000)), &["TG007"], false);
+}
+
+#[test]
 fn deep_nesting_is_refused_in_every_style() {
     check(&"[".repeat(100_000), &["TG007"], false);
     check(&"- ".repeat(100_000), &["TG007"], false);

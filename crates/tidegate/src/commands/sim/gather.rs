@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_config::render::{Look, render_all};
 use tidegate_config::secret::ProcessEnvironment;
-use tidegate_config::source::{Source, read_file};
+use tidegate_config::source::{Source, read_file, read_scenario};
 use tidegate_config::suggest;
 use tidegate_sim::builtin::{self, Builtin};
 use tidegate_sim::scenario::{Scenario, load};
@@ -119,7 +119,7 @@ pub(super) fn builtin(name: &str, printer: &Printer) -> Result<&'static Builtin,
 pub(super) fn files(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Scenario>, Exit> {
     let (mut scenarios, mut texts) = (Vec::new(), Vec::new());
     for path in paths {
-        let (source, scenario, problems) = match read_file(path) {
+        let (source, scenario, problems) = match read_scenario(path) {
             Ok(source) => {
                 let (scenario, problems) = load(&source);
                 (source, scenario, problems)
