@@ -11,6 +11,8 @@ import { App } from "./view/app.js";
 
 const root = /** @type {HTMLElement} */ (document.getElementById("root"));
 
+const trouble = /** @type {HTMLElement} */ (document.getElementById("trouble"));
+
 /** @type {Controller | null} */
 let app = null;
 
@@ -19,7 +21,13 @@ const draw = coalesced(() => {
   const { state } = app.store;
   const { snapshot } = state.known;
   document.title = snapshot ? `${snapshot.verdict.headline} · tidegate` : "tidegate";
-  render(html`<${App} app=${app} state=${state} />`, root);
+  try {
+    render(html`<${App} app=${app} state=${state} />`, root);
+  } catch (problem) {
+    // A page that silently stops to follow the gateway is worse than none.
+    trouble.hidden = false;
+    throw problem;
+  }
 });
 
 async function start() {

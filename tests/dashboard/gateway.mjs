@@ -7,6 +7,7 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
+import { callTool, openSession } from "./mcp_client.mjs";
 
 export const TOKEN = "dashboard-test-token";
 
@@ -70,7 +71,7 @@ providers:
 routes:
   fast: { tiers: [[ebb/small], [flow/large]] }
 default_route: fast
-mcp: { servers: { tides: { fake: steady } } }
+mcp: { servers: { tides: { fake: steady }, harbour: { url: "http://127.0.0.1:1/mcp" } } }
 `);
     await gateway.start();
     return gateway;
@@ -104,6 +105,11 @@ mcp: { servers: { tides: { fake: steady } } }
   async stop() {
     if (this.child.exitCode == null && this.child.signalCode == null) await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** One tool call of an MCP client with a session of its own; what the answer says. */
+  async call(tool) {
+    return callTool(this.url, await openSession(this.url), 2, tool, {});
   }
 
   /** One request of a client; its status. */

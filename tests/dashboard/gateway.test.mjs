@@ -53,7 +53,7 @@ test("gateway: an outage is seen, explained and over, on one page", LIMIT, async
   await answers.getByText(/No client: 0 of/).waitFor(SLOWLY);
   await answers.getByText(/is open since .*529/).waitFor(SLOWLY);
   await answers.getByText(/→ flow\/large/).waitFor(SLOWLY);
-  await answers.getByText(/next trial in/).waitFor(SLOWLY);
+  await answers.getByText(/next trial in/).first().waitFor(SLOWLY);
   await page.locator("#changes", { hasText: "closed → open" }).waitFor(SLOWLY);
   await page.locator(".failovers li").first().waitFor(SLOWLY);
   await page.screenshot({ path: path.join(PICTURES, "gateway-down.png"), fullPage: true });
@@ -67,6 +67,19 @@ test("gateway: an outage is seen, explained and over, on one page", LIMIT, async
   await other.goto(page.url());
   await other.locator(".drawer", { hasText: "Why attempt 2 went to flow/large" }).waitFor(SLOWLY);
   await ended(other);
+  await ended(page);
+});
+
+test("gateway: an MCP server that is gone is seen, and the page goes on", LIMIT, async () => {
+  const page = await opened();
+  assert.match(await gateway.call("harbour_list_ships"), /backend_unavailable/);
+  const row = page.locator(".failovers li", { hasText: "mcp:harbour" }).first();
+  await row.waitFor(SLOWLY);
+  await row.getByText(/refused|unavailable|circuit open/).waitFor(SLOWLY);
+  await page.locator(".answers").getByText(/mcp:harbour.* MCP call/).waitFor(SLOWLY);
+  await row.locator("a.row").click();
+  await page.locator(".drawer").getByText(/The client got/).waitFor(SLOWLY);
+  await page.screenshot({ path: path.join(PICTURES, "gateway-mcp-down.png"), fullPage: true });
   await ended(page);
 });
 

@@ -54,6 +54,29 @@ test("events change the page as they come", LIMIT, () => onPage(async (page, moc
   await page.locator('.failovers a[href="#/decision/req_new"]').waitFor();
 }));
 
+test("records that cannot be written are told", LIMIT, () => onPage(async (page, mock) => {
+  const ok = { to: null, status: "off", why: null, dropped: 0 };
+  const full = { to: "tidegate.db", status: "failed", why: "database or disk is full", dropped: 7 };
+  mock.emit("snapshot", { ...mock.snapshot,
+    journal: { history: full, audit: ok, telemetry: ok } });
+  const banner = page.locator(".banner", { hasText: "The history file does not work" });
+  await banner.getByText("database or disk is full").waitFor();
+  assert.match(await banner.innerText(), /7 records are lost/);
+}));
+
+test("an attempt that was never made says why, and the page goes on", LIMIT,
+  () => onPage(async (page, mock) => {
+    const attempt = { backend: "mcp:github", target: "mcp:github", tier: null, key: null,
+      outcome: null, status: null, ms: 0, detail: "circuit open", by: null, trial: false,
+      last_resort: false, started_ms: 0, first_content_ms: null, converted: null };
+    mock.emit("decision", { ...decision("req_never", { at_unix_ms: NOW }), kind: "mcp",
+      result: "failed", hops: 0, attempts: [attempt] });
+    const row = page.locator('.failovers a[href="#/decision/req_never"]');
+    await row.getByText("circuit open").waitFor();
+    mock.emit("decision", decision("req_after", { at_unix_ms: NOW }));
+    await page.locator('.failovers a[href="#/decision/req_after"]').waitFor();
+  }));
+
 test("a failover opens in full, and closes with Escape", LIMIT, () => onPage(async (page) => {
   const row = page.locator(`.failovers a[href="#/decision/${DECISION}"]`);
   await row.focus();

@@ -5,3 +5,4 @@ import "./page.test.mjs";
 import "./demo.test.mjs";
 import "./load.test.mjs";
 import "./gateway.test.mjs";
+import "./running.test.mjs";

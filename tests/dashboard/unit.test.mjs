@@ -112,7 +112,7 @@ test("the five questions have an answer in health and in an outage", () => {
   const words = (value) => answers(value, [], NOW).map((it) =>
     it.lines.map((line) => `${line.backend ?? line.route ?? ""} ${line.text}`.trim()).join(" / "));
   const [hurt, broke, went, heals, changed] = words(snapshot());
-  assert.match(hurt, /^No client: 0 of 12.000 requests failed/);
+  assert.match(hurt, /^No client: 0 of 12.300 requests failed/);
   assert.match(broke, /anthropic\/claude is open since .*: 3 × 529 overloaded in a row/);
   assert.match(went, /fast → openai\/gpt \(ok 100 %, p95 1.9 s\) \/ 41 sessions moved/);
   assert.match(heals, /anthropic\/claude next trial in 6 s; needs 3 trials in a row/);
@@ -122,7 +122,7 @@ test("the five questions have an answer in health and in an outage", () => {
   assert.deepEqual(words(well).map((it) => it.split(":")[0]),
     ["No client", "Nothing", "Nowhere", "Nothing has to.", "Nothing"]);
   const failing = snapshot({ verdict: { ...snapshot().verdict, client_failures: 41 } });
-  assert.match(words(failing)[0], /^41 of 12.000 requests failed/);
+  assert.match(words(failing)[0], /^41 of 12.300 requests failed/);
 });
 
 test("an MCP server in trouble is said to have a stand-in, or none", () => {

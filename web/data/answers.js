@@ -55,8 +55,9 @@ function bounded(lines, none) {
  * @param {Snapshot} snapshot
  * @returns {Line[]}
  */
-function hurt({ verdict, routes, mcp, callers }) {
-  const requests = counted(verdict.requests, "request");
+function hurt({ verdict, totals, routes, mcp, callers }) {
+  // Failures count MCP calls, so the whole does too.
+  const requests = counted(verdict.requests + totals.mcp_calls, "request");
   /** @type {Line[]} */
   const lines = [];
   if (verdict.client_failures > 0) {
@@ -68,12 +69,12 @@ function hurt({ verdict, routes, mcp, callers }) {
       const text = `${route.name}: ${grouped(route.stats?.failed ?? 0)} failed`;
       lines.push({ text, route: route.name });
     }
+    for (const server of mcp.servers.filter((it) => it.failures > 0)) {
+      const text = `${counted(server.failures, "MCP call")} failed`;
+      lines.push({ text, backend: server.backend, tone: "hurt" });
+    }
   } else {
     lines.push({ text: `No client: 0 of ${requests} failed in 15 min.` });
-  }
-  for (const server of mcp.servers.filter((it) => it.failures > 0)) {
-    const text = `${counted(server.failures, "MCP call")} failed`;
-    lines.push({ text, backend: server.backend, tone: "hurt" });
   }
   return lines.slice(0, LINES_MAX + 1);
 }

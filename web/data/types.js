@@ -83,11 +83,14 @@
  *   config: { sha: string, file: string | null }, last_reload: Reload | null,
  *   verdict: Verdict, totals: Totals, sessions: number, session_moves: SessionMoves,
  *   backends: Backend[], routes: Route[], mcp: Mcp, callers: Caller[],
+ *   journal?: { history: Store, audit: Store, telemetry: Store },
  * }} Snapshot
  *
+ * @typedef {{ to: string | null, status: string, why: string | null, dropped: number }} Store
+ *
  * @typedef {{
- *   backend: string, target: string, tier: number | null, key: number | null, outcome: string,
- *   status: number | null, ms: number, detail: string | null, by: string | null, trial: boolean,
+ *   backend: string, target: string, tier: number | null, key: number | null,
+ *   outcome: string | null, status: number | null, ms: number, detail: string | null, by: string | null, trial: boolean,
  *   last_resort: boolean, started_ms: number, first_content_ms: number | null,
  *   converted: string | null,
  * }} Attempt

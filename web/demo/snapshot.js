@@ -207,7 +207,7 @@ function serversAt(trace, at) {
 function verdictOf(backends, route, totals, failedCalls, moved, at) {
   const broken = backends.filter((it) => !it.healthy);
   const numbers = {
-    client_failures: totals.failed + failedCalls, requests: totals.requests + totals.mcp_calls,
+    client_failures: totals.failed + failedCalls, requests: totals.requests,
     rps: totals.rps, p50_ms: totals.p50_ms, p95_ms: totals.p95_ms,
     broken: broken.map((it) => it.id), sessions_moved: moved,
     next_re_entry_unix_ms: broken[0]?.re_entry_unix_ms ?? null,

@@ -6,7 +6,7 @@ import { DemoBar } from "./demo_bar.js";
 import { Dialogs } from "./dialogs.js";
 import { Drawer } from "./drawer.js";
 import { Failovers } from "./failovers.js";
-import { Header, StaleBanner } from "./header.js";
+import { Header, RecordsBanner, StaleBanner } from "./header.js";
 import { Callers, Changes, Mcp, Sessions } from "./lists.js";
 import { Routes } from "./routes.js";
 import { Timeline } from "./timeline.js";
@@ -28,6 +28,7 @@ export function App({ app, state }) {
     <div class="page ${state.phase === "lost" ? "stale" : ""} ${hasDrawer ? "with-drawer" : ""}">
       <${Header} ...${view} />
       <${StaleBanner} state=${state} />
+      <${RecordsBanner} state=${state} />
       ${state.demo && html`<${DemoBar} ...${view} />`}
       ${state.phase === "login" ? html`<${LoginWall} app=${app} />` : html`
         <main id="main" tabindex="-1">

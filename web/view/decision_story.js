@@ -76,7 +76,7 @@ function Attempts({ attempts, took }) {
           <th scope="row"><${BackendLink} id=${it.backend} />
             <span class="small quiet">${remarks(it)}</span></th>
           <td class=${it.outcome === "success" ? "good" : "open"}>${outcomeOf(it)}
-            ${it.detail && html`<span class="small quiet">${it.detail}</span>`}</td>
+            ${it.outcome != null && it.detail && html`<span class="small quiet">${it.detail}</span>`}</td>
           <td class="num">${span(it.ms)}
             <svg class="bar" width="96" height="6" aria-hidden="true">
               <rect class="rail" width="96" height="6" />

@@ -66,10 +66,12 @@ function drawRow({ decision: it, isSelected }) {
 }
 
 /**
- * Status and what it means; a success says its status alone.
+ * Status and what it means; a success says its status alone. A backend that could not even be asked
+ * has no outcome, and its detail says why.
  * @param {import("../data/types.js").Attempt} it
  */
 export function outcomeOf(it) {
+  if (it.outcome == null) return it.detail || "not asked";
   const word = it.outcome.replaceAll("_", " ");
   if (it.outcome === "success") return it.status == null ? "answered" : String(it.status);
   return it.status == null ? word : `${it.status} ${word}`;

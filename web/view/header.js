@@ -3,6 +3,7 @@
 import { html } from "../lib/html.js";
 import { clock } from "../lib/format.js";
 import { theme } from "../lib/theme.js";
+import { grouped } from "../lib/words.js";
 
 /** @typedef {import("../data/store.js").State} State */
 
@@ -47,6 +48,26 @@ function loginButton(app, state) {
   }
   return html`<button type="button" onClick=${() => app.dialog("login")}>Log in</button>`;
 }
+
+/**
+ * Records that the gateway cannot write, each with its reason: clients are not hurt, and whoever
+ * relies on the records has to know.
+ * @param {{ state: State }} props
+ */
+export function RecordsBanner({ state }) {
+  const journal = state.known.snapshot?.journal;
+  if (!journal) return null;
+  const stores = Object.entries(STORES).map(([key, name]) =>
+    ({ name, store: journal[/** @type {keyof typeof journal} */ (key)] }));
+  return stores.filter(({ store }) => store?.status === "failed").map(({ name, store }) => html`
+    <p class="banner" key=${name}>
+      <strong>${name} does not work:</strong> ${store.why}.${" "}
+      ${grouped(store.dropped)} records are lost; requests are served as usual.
+    </p>`);
+}
+
+const STORES = { history: "The history file", audit: "The audit log",
+  telemetry: "The export of telemetry" };
 
 /**
  * Said at once when the page no longer follows the gateway; what is below it is old.

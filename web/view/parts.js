@@ -79,4 +79,4 @@ export const Panel = ({ app, name, title, note, cli, json, children }) => html`
 export const More = ({ app, name, hidden, isOpen, what }) => (hidden <= 0 && !isOpen ? null : html`
   <button type="button" class="more" aria-expanded=${isOpen ? "true" : "false"}
     onClick=${() => app.toggle(name)}>
-    ${isOpen ? "Show fewer" : `Show ${hidden} more ${what}`}</button>`);
+    ${isOpen ? "Show fewer" : `Show ${hidden} more ${hidden === 1 ? what.replace(/s$/, "") : what}`}</button>`);

@@ -177,10 +177,15 @@ impl Stats {
             counts[MCP_CALLS] += 1;
             counts[MCP_FAILED] += u32::from(decision.verdict.result == RequestResult::Failed);
         }
-        for McpAttempt { backend, outcome, began, took, .. } in &mcp.attempts {
+        for McpAttempt { backend, outcome, cause, began, took, .. } in &mcp.attempts {
             let place = self.backend_place(backend);
-            let outcome = outcome.unwrap_or(OutcomeKind::Cancelled);
-            self.backends[place].add(began.after(*took), outcome, *took, None);
+            let (backend, ended) = (&mut self.backends[place], began.after(*took));
+            match (outcome, cause) {
+                (Some(outcome), _) => backend.add(ended, *outcome, *took, None),
+                // A server that could not even be asked failed the call all the same.
+                (None, Some(_)) => backend.add_unanswered(ended),
+                (None, None) => backend.add(ended, OutcomeKind::Cancelled, *took, None),
+            }
         }
     }
 
@@ -322,8 +327,11 @@ impl Stats {
 
     /// Requests, client failures and hops per bucket, oldest first.
     pub(crate) fn request_lanes(&self, now: Now) -> [Vec<u64>; 3] {
-        [REQUESTS, FAILED, HOPS].map(|which| {
-            self.totals.counts.list(now).map(|counts| u64::from(counts[which])).collect()
+        // A client that is hurt by an MCP server is hurt: calls count as the verdict counts them.
+        let lanes: [&[usize]; 3] = [&[REQUESTS, MCP_CALLS], &[FAILED, MCP_FAILED], &[HOPS]];
+        lanes.map(|which| {
+            let sum = |counts: &[u32]| which.iter().map(|it| u64::from(counts[*it])).sum();
+            self.totals.counts.list(now).map(|counts| sum(&counts[..])).collect()
         })
     }
 
@@ -389,6 +397,12 @@ impl BackendSeries {
         if let Some(first) = first {
             self.first_content.add(at, first);
         }
+    }
+
+    fn add_unanswered(&mut self, at: Now) {
+        let Some(counts) = self.counts.at(at) else { return };
+        counts[ATTEMPTS] += 1;
+        counts[FAILURES] += 1;
     }
 }
 

@@ -60,6 +60,28 @@ fn a_decision_can_be_read_at_once_and_once() {
 }
 
 #[test]
+fn calls_that_a_server_could_not_be_asked_for_are_its_failures() {
+    let journal = journal();
+    let inbox = journal.inbox();
+    let caller = "ci".into();
+    let call = || McpCall::new(Now(0), &caller, "s", "files", ("tools/call", Some("read")));
+    let mut answered = call();
+    answered.attempt("files", (Now(0), Now(1)), Some(OutcomeKind::Success), None, 1);
+    journal.record(&inbox, answered.answered(Now(1)));
+    let mut refused = call();
+    refused.attempt("files", (Now(0), Now(1)), None, Some("circuit open"), 0);
+    journal.record(&inbox, refused.unavailable(Now(1), "backend_unavailable", "circuit open"));
+    let mut left = call();
+    left.attempt("files", (Now(0), Now(1)), None, None, 1);
+    journal.record(&inbox, left.cancelled(Now(1)));
+    let stats = journal.with_stats(|stats| stats.backend(Now(1), "mcp:files"));
+    assert_eq!((stats.attempts, stats.answers, stats.failures), (3, 1, 1));
+    assert_eq!(stats.ok_percent, Some(50.0));
+    let [requests, failed, _] = journal.with_stats(|stats| stats.request_lanes(Now(1)));
+    assert_eq!((requests.iter().sum::<u64>(), failed.iter().sum::<u64>()), (3, 1));
+}
+
+#[test]
 fn what_a_thread_recorded_is_there_after_its_end() {
     let journal = journal();
     let inbox = journal.inbox();
