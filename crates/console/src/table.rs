@@ -15,6 +15,7 @@ pub(crate) enum Align {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
+    spare: &'static [&'static str],
     rows: Vec<Row>,
 }
 
@@ -30,7 +31,13 @@ const NAME_MIN: usize = 12;
 
 impl Table {
     pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self { columns: columns.to_vec(), spare: &[], rows: Vec::new() }
+    }
+
+    /// Columns that are left out, the first one first, before a name is cut.
+    pub(crate) fn spare(mut self, columns: &'static [&'static str]) -> Self {
+        self.spare = columns;
+        self
     }
 
     pub(crate) fn push(&mut self, cells: Vec<(Tone, String)>, remark: String) {
@@ -43,12 +50,38 @@ impl Table {
 
     /// The lines, none wider than the look's width, unless a single word is.
     pub(crate) fn lines(&self, look: Look) -> Vec<String> {
+        let mut table = self.clone();
+        for name in self.spare {
+            let needed: usize = table.widths().iter().map(|width| width + 2).sum();
+            if needed.saturating_sub(2) <= look.width {
+                break;
+            }
+            table.remove(name);
+        }
+        table.fitted(look)
+    }
+
+    fn remove(&mut self, name: &str) {
+        let Some(at) = self.columns.iter().position(|(it, _)| *it == name) else { return };
+        self.columns.remove(at);
+        for row in self.rows.iter_mut().filter(|row| row.cells.len() > at) {
+            row.cells.remove(at);
+        }
+    }
+
+    /// How wide the widest cell of each column is.
+    fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|(name, _)| count(name)).collect();
         for row in &self.rows {
             for (width, (_, text)) in widths.iter_mut().zip(&row.cells) {
                 *width = (*width).max(count(text));
             }
         }
+        widths
+    }
+
+    fn fitted(&self, look: Look) -> Vec<String> {
+        let mut widths = self.widths();
         let others: usize = widths.iter().skip(1).map(|width| width + 2).sum();
         if let Some(first) = widths.first_mut() {
             *first = (*first).min(look.width.saturating_sub(others).max(NAME_MIN));
@@ -103,16 +136,48 @@ fn row_width(cells: &[(Tone, String)], widths: &[usize]) -> usize {
         + cells.last().map_or(0, |(_, text)| count(text)).max(widths.last().copied().unwrap_or(0))
 }
 
-/// A text of at most `width` characters: the end of a name tells more than its beginning.
+/// A text of at most `width` characters. Both ends of a name tell it from its neighbours (the
+/// provider in front, the size of the model behind), so the middle goes.
 pub(crate) fn fit(text: &str, width: usize, look: Look) -> String {
     let length = count(text);
     if length <= width {
         return text.to_owned();
     }
-    let tail: String = text.chars().skip(length + 1 - width).collect();
-    format!("{}{tail}", look.glyphs().cut)
+    let kept = width.saturating_sub(1);
+    let head: String = text.chars().take(kept.div_ceil(2)).collect();
+    let tail: String = text.chars().skip(length - kept / 2).collect();
+    format!("{head}{}{tail}", look.glyphs().cut)
 }
 
 pub(crate) fn count(text: &str) -> usize {
     text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Align, Table, fit};
+    use crate::look::Look;
+    use tidegate_sim::paint::Tone;
+
+    fn look(width: usize) -> Look {
+        Look { width, is_ascii: false, has_colour: false }
+    }
+
+    #[test]
+    fn names_that_are_cut_keep_both_ends() {
+        assert_eq!(fit("openai/gpt-5-mini", 11, look(80)), "opena…-mini");
+        assert_eq!(fit("openai/gpt-5-nano", 12, look(80)), "openai…-nano");
+        assert_eq!(fit("short", 5, look(80)), "short");
+    }
+
+    #[test]
+    fn spare_columns_go_before_a_name_is_cut() {
+        let columns = [("NAME", Align::Left), ("P50", Align::Right), ("P95", Align::Right)];
+        let mut table = Table::new(&columns).spare(&["P50", "P95"]);
+        let cells = ["ebb/tide-small", "72ms", "240ms"];
+        table.push(cells.map(|it| (Tone::Plain, it.to_owned())).into(), String::new());
+        assert_eq!(table.lines(look(27))[1], "ebb/tide-small  72ms  240ms");
+        assert_eq!(table.lines(look(26))[1], "ebb/tide-small  240ms");
+        assert_eq!(table.lines(look(20))[1], "ebb/tide-small");
+    }
 }

@@ -30,7 +30,8 @@ pub(super) fn backends(snapshot: &SnapshotView, look: Look) -> Vec<String> {
         ("BUSY", RIGHT),
         ("SHARE", RIGHT),
         ("SINCE", RIGHT),
-    ]);
+    ])
+    .spare(&["P50", "SINCE", "BUSY"]);
     for it in snapshot.backends.iter().filter(|it| it.kind == "target") {
         let stats = &it.stats;
         let ok = stats.ok_percent.map_or_else(|| "-".to_owned(), percent);
