@@ -52,6 +52,13 @@ pub struct Asked<'a> {
     pub overrides: Overrides,
 }
 
+/// The first bytes of a config's SHA-256: what the banner, the metrics and the API call it by.
+#[must_use]
+pub fn fingerprint(source: &Source) -> String {
+    let digest = Sha256::digest(source.text().as_bytes());
+    digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The same for a gateway that was asked for something besides its config.
 pub fn prepare_for(
     asked: Asked<'_>,
@@ -66,8 +73,7 @@ pub fn prepare_for(
     if let Some(private) = asked.private {
         private.apply(&mut config.file);
     }
-    let digest = Sha256::digest(source.text().as_bytes());
-    let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let fingerprint = fingerprint(source);
     let folder: &Path = source.folder();
     let tls = certificates::read(source, &config.file, environment).map_err(StartError::Config)?;
     let live = Live::new(config, (path, folder), fingerprint, environment, before, rng::seed())?;

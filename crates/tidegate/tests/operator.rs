@@ -120,6 +120,37 @@ fn status_as_json_is_the_snapshot_and_fail_on_is_an_exit_code() {
 }
 
 #[test]
+fn names_are_told_apart_at_60_columns() {
+    let bed = Bed::start("narrow");
+    let shown = run(bed.command(&["status"]).env("COLUMNS", "60")).stdout;
+    for words in ["\nalpha/m  ", "\nbeta/m   "] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn doctor_asks_the_running_gateway_and_says_what_to_type() {
+    let bed = Bed::start("doctor");
+    let said = bed.run(&["doctor"]);
+    let words = "says: Degraded, no client hurt\n      fix: `tidegate explain alpha/m` says why";
+    assert!(said.stdout.contains(words), "{said:?}");
+    // The file in the folder is not what it serves.
+    let here = folder("operator-doctor-drift");
+    let text = "providers: {p: {api: fake}}\nroutes: {r: {tiers: [[p/a], [p/b]]}}\n";
+    std::fs::write(here.join("tidegate.yaml"), text).expect("a file");
+    let said = run(program(&here).args(["doctor", "--admin", &bed.url()]));
+    assert!(said.stdout.contains("it serves a config with sha "), "{said:?}");
+    assert!(said.stdout.contains("fix: `tidegate reload` reads the file again"), "{said:?}");
+    let url = bed.url();
+    drop(bed);
+    let mut command = program(&folder("operator-doctor-gone"));
+    let gone = run(command.args(["doctor", "--admin", &url]));
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+    assert!(gone.stdout.contains("no gateway answers at http://127.0.0.1:"), "{gone:?}");
+    assert!(gone.stdout.contains("fix: `tidegate serve` starts one"), "{gone:?}");
+}
+
+#[test]
 fn a_gateway_that_is_not_there_is_4_with_the_next_command() {
     // A port that nobody listens on any more.
     let address = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");

@@ -79,6 +79,11 @@ pub(in crate::commands) fn find(args: &AdminArgs, printer: &Printer) -> Result<G
     }
 }
 
+/// Whether the environment says where the gateway is.
+pub(in crate::commands) fn is_in_environment() -> bool {
+    variable(URL).is_some()
+}
+
 /// The config that `serve` would find. One that was named must be sound; another that is not is
 /// left aside, since a gateway may serve an older one.
 fn local_config(args: &AdminArgs, printer: &Printer) -> Result<Option<(Source, Config)>, Exit> {

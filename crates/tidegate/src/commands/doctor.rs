@@ -1,8 +1,9 @@
 //! `tidegate doctor`: is everything in order for a gateway here?
 //!
 //! It looks at the config, its secrets, the addresses to listen on, the providers and MCP servers
-//! (as `check --connect` asks them) and the machine, and says how to mend what is wrong. With
-//! `--report` the findings and the config, without secrets, are written into a file to pass on.
+//! (as `check --connect` asks them), a gateway that runs here and the machine, and says how to mend
+//! what is wrong. With `--report` the findings and the config, without secrets, are written into a
+//! file to pass on.
 //!
 //! | what was found | exit code |
 //! |---|---|
@@ -10,6 +11,7 @@
 //! | something to mend, or the report cannot be written | 1 |
 
 mod finding;
+mod gateway;
 mod listeners;
 mod machine;
 mod report;
@@ -33,6 +35,7 @@ const EXAMPLES: &str = "\
 Examples:
   tidegate doctor                    everything, with a connection to each provider and server
   tidegate doctor --offline          without connections to others
+  tidegate doctor --admin URL        a gateway elsewhere, too
   tidegate doctor --report           writes tidegate-report.json, without secrets";
 
 /// Is everything in order here? (config, secrets, ports, providers, machine)
@@ -44,6 +47,9 @@ pub(crate) struct DoctorArgs {
     /// The config file; none: as `serve` finds it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A running gateway to ask; none: TIDEGATE_ADMIN_URL, else `admin.listen` of the config
+    #[arg(long, value_name = "URL")]
+    admin: Option<String>,
     /// Connect to nothing outside of this machine
     #[arg(long)]
     offline: bool,
@@ -66,6 +72,9 @@ pub(crate) fn run(args: &DoctorArgs, printer: &Printer) -> Exit {
         if !args.offline {
             upstreams::look(source, printer, &mut findings);
         }
+    }
+    if !args.offline {
+        gateway::look(args, loaded.as_ref(), printer, &mut findings);
     }
     machine::look(loaded.as_ref().map(|(_, config)| config), &mut findings);
     let is_well = !findings.iter().any(|finding| finding.level == Level::Bad);
