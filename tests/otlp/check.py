@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as tra
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+MCP_CALLER = "00f067aa0ba902b8"
 CONFIG = """\
 listen: 127.0.0.1:0
 admin: {{ listen: "127.0.0.1:0" }}
@@ -36,7 +37,7 @@ class Received:
     """What a collector was sent."""
 
     def __init__(self):
-        self.spans, self.metrics = [], {}
+        self.spans, self.metrics, self.server = [], {}, None
 
     def traces(self, request):
         for resource in request.resource_spans:
@@ -67,6 +68,8 @@ def grpc_collector(received):
     metrics_grpc.add_MetricsServiceServicer_to_server(Metrics(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
+    # A server that nobody refers to is collected, and stops.
+    received.server = server
     return f"http://127.0.0.1:{port}"
 
 
@@ -124,7 +127,8 @@ def use(address):
     opened, _ = post(address, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "initialize",
                                        "params": hello}, headers)
     headers["mcp-session-id"] = opened["mcp-session-id"]
-    call = {"name": "tides_next_tide", "arguments": {"place": "canary-place"}}
+    call = {"name": "tides_next_tide", "arguments": {"place": "canary-place"},
+            "_meta": {"traceparent": f"00-{TRACE}-{MCP_CALLER}-01"}}
     post(address, "/mcp", {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
          headers)
 
@@ -143,6 +147,8 @@ def check(received):
     assert all(it.start_time_unix_nano <= it.end_time_unix_nano for it in received.spans)
     call = [it for it in received.spans if it.name == "tools/call tides_next_tide"]
     assert len(call) == 2 and call[1].parent_span_id == call[0].span_id, call
+    assert call[0].parent_span_id.hex() == MCP_CALLER, call
+    assert {it.trace_id.hex() for it in received.spans} == {TRACE}, received.spans
     text = b"".join(it.SerializeToString() for it in received.spans)
     assert b"canary" not in text, "a prompt or an argument was exported"
     requests = received.metrics["tidegate_requests_total"].sum

@@ -14,6 +14,7 @@ use crate::{
     decision::{Decision, McpAttempt, McpRecord, cut_name},
     request_id::{RequestId, SessionFingerprint},
     result::ClientVerdict,
+    trace_context::TraceContext,
 };
 
 /// What the id of an MCP server's backend begins with.
@@ -35,6 +36,7 @@ pub struct McpCall {
     began: Now,
     caller: Arc<str>,
     session: Option<SessionFingerprint>,
+    traced: Option<TraceContext>,
     record: McpRecord,
 }
 
@@ -53,6 +55,7 @@ impl McpCall {
             began,
             caller: Arc::clone(caller),
             session: SessionFingerprint::of(session),
+            traced: None,
             record: McpRecord {
                 route: format!("{SERVER_PREFIX}{name}").into(),
                 method,
@@ -62,6 +65,13 @@ impl McpCall {
                 attempts: Vec::new(),
             },
         }
+    }
+
+    /// The trace that the client named; one that is not valid is none.
+    #[must_use]
+    pub fn traced_by(mut self, trace_parent: Option<&str>) -> Self {
+        self.traced = trace_parent.and_then(|it| TraceContext::parse(it.as_bytes()));
+        self
     }
 
     /// A server was asked: how that ended. `cause` is a fixed phrase.
@@ -118,6 +128,7 @@ impl McpCall {
             end: Some(end),
             verdict: ClientVerdict::of(status, Some(end)),
             own_answer: None,
+            traced: self.traced.map(Box::new),
             mcp: Some(Box::new(self.record)),
             ..Decision::refused(self.id, self.began, took, status, "")
         }

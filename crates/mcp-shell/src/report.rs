@@ -86,7 +86,8 @@ pub(crate) fn log(gateway: &Gateway, line: &LogLine) {
 pub(crate) fn record(worker: &Worker, record: &CallRecord) {
     let CallRecord { began, ended, caller, session, server, .. } = record;
     let method = (record.method, record.name.as_deref());
-    let mut call = McpCall::new(*began, caller, session, server, method);
+    let mut call = McpCall::new(*began, caller, session, server, method)
+        .traced_by(record.trace_parent.as_deref());
     let span = (*began, *ended);
     // The members of a group that were asked; a server that stands alone is its only attempt.
     for it in &record.attempts {

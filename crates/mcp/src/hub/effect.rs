@@ -326,6 +326,8 @@ pub struct CallRecord {
     pub name: Option<String>,
     /// The id of the request, as the client wrote it.
     pub id: String,
+    /// `_meta.traceparent` of the request: the client's place in a trace.
+    pub trace_parent: Option<String>,
     /// The members that were asked, in order; empty unless it went to a group.
     pub attempts: Vec<Attempted>,
     /// How it ended.

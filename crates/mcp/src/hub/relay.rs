@@ -512,8 +512,9 @@ impl Hub {
             session: Arc::clone(&client.id),
             server: Arc::clone(&group.name),
             method: what.method(),
-            name: params.and_then(|params| params.text("name")),
+            name: params.as_ref().and_then(|params| params.text("name")),
             id: call.id.to_string(),
+            trace_parent: params.and_then(|params| text_of(&params.meta("traceparent")?)),
             attempts: call.relay.attempts.clone(),
             end,
         })));
@@ -554,4 +555,9 @@ pub(super) fn unavailable(group: &ServerGroup, cause: Cause) -> Unavailable {
 
 fn text(part: Bytes) -> String {
     String::from_utf8(part.into()).unwrap_or_default()
+}
+
+/// The text that a value holds, if it is one.
+fn text_of(value: &serde_json::value::RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
 }

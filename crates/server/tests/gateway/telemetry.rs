@@ -1,7 +1,10 @@
 //! Traces and metrics at a collector: whose child a span is, what it says, and what happens when
 //! the collector does not take it.
 
-use tidegate_fakes::fake::Step;
+use tidegate_fakes::{
+    fake::Step,
+    fake_mcp::{Act, FakeMcpServer, Script, Tool},
+};
 use tidegate_testkit::{
     gate::{Gate, chat},
     time::eventually,
@@ -151,6 +154,39 @@ fn an_mcp_call_is_a_span_with_its_tool_and_its_server() {
     assert_eq!(attempt.parent, request.id);
     assert_eq!(said(attempt, "tidegate.target"), "mcp:tides");
     assert!(!collector.text().contains("Brest"), "arguments are not exported");
+}
+
+#[test]
+fn the_trace_of_an_mcp_client_goes_through_the_gateway_to_the_server() {
+    let (collector, working) = (Collector::start(), good());
+    let server = FakeMcpServer::start(Script::of(vec![Tool::new("echo", Act::Echo)]));
+    let top = format!(
+        "telemetry: {{otlp: 'http://{}'}}\nmcp: {{servers: {{s: {{url: '{}', \
+         allow_private: true}}}}}}",
+        collector.address(),
+        server.url()
+    );
+    let gate = Setup { top: &top, ..Setup::of(&[&working]) }.start();
+    let client = gate.open();
+    let trace_parent = format!("00-{TRACE}-{CALLER_SPAN}-01");
+    for said in [&trace_parent, &format!("00-{TRACE}-{CALLER_SPAN}-00"), "00-zz-1-01"] {
+        let meta = serde_json::json!({"traceparent": said});
+        let params = serde_json::json!({"name": "s_echo", "arguments": {}, "_meta": meta});
+        client.result("tools/call", params);
+    }
+    stop(gate);
+    let received = server.received_of("tools/call");
+    assert_eq!(received[0].meta("traceparent"), &trace_parent, "the server's side of the trace");
+    let spans = collector.spans();
+    let requests = of_kind(&spans, SERVER);
+    let places: Vec<_> = requests.iter().map(|it| it.parent.as_str()).collect();
+    assert_eq!(places, [CALLER_SPAN, ""], "one was not sampled, one begins a trace: {spans:#?}");
+    assert_eq!(requests[0].trace, TRACE);
+    let attempts = of_kind(&spans, CLIENT);
+    for (attempt, request) in attempts.iter().zip(&requests) {
+        assert_eq!((&attempt.trace, &attempt.parent), (&request.trace, &request.id));
+    }
+    assert_ne!(requests[1].trace, TRACE);
 }
 
 #[test]
