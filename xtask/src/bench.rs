@@ -5,6 +5,7 @@
 //! | `bench core` | the benches of the core and the simulator |
 //! | `bench gateway` | the gateway beside nginx and Envoy, in one run ([`gateway`]) |
 //! | `bench mcp` | a tool call through the gateway and through FastMCP's proxy ([`mcp`]) |
+//! | `bench dashboards` | what fifty open dashboards cost the data plane ([`dashboards`]) |
 //! | `bench journal` | what the record of decisions costs, in instructions ([`journal`]) |
 //! | `bench` | the first two |
 //!
@@ -16,6 +17,7 @@
 //! - Results are ratios; absolute times belong to one machine and one hour.
 
 mod contender;
+mod dashboards;
 mod journal;
 mod mcp;
 mod measure;
@@ -36,7 +38,8 @@ use crate::{docs, say, stage::Stage};
 
 const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--seconds N] \
                      [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] \
-                     [--binary FILE] | journal [--binary FILE]]";
+                     [--binary FILE] | dashboards [--rounds N] [--seconds N] [--binary FILE] | \
+                     journal [--binary FILE]]";
 
 /// Runs what the words after `bench` ask for.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
@@ -44,6 +47,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         [] => core().and_then(|()| gateway(&Options::default())),
         ["core"] => core(),
         ["gateway", rest @ ..] => gateway(&Options::read(rest)?),
+        ["dashboards", rest @ ..] => dashboards::run(&Options::read(rest)?),
         ["journal", rest @ ..] => journal::run(&Options::read(rest)?),
         ["mcp", rest @ ..] => mcp::run(&Options::read(rest)?),
         _ => bail!("{USAGE}"),

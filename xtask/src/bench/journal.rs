@@ -147,13 +147,14 @@ fn share(text: &str) -> anyhow::Result<Share> {
 }
 
 /// A client with one connection.
-struct KeepAliveClient {
+pub(super) struct KeepAliveClient {
     stream: BufReader<TcpStream>,
+    body: String,
     request: Vec<u8>,
 }
 
 impl KeepAliveClient {
-    fn connect(url: &str) -> anyhow::Result<Self> {
+    pub(super) fn connect(url: &str) -> anyhow::Result<Self> {
         let address = url.trim_start_matches("http://");
         let stream = TcpStream::connect(address).context("the gateway does not listen")?;
         // Under valgrind everything is fifty times slower.
@@ -162,16 +163,17 @@ impl KeepAliveClient {
         let body = format!(
             "{{\"model\":\"r\",\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]}}"
         );
-        let request = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        Ok(Self { stream: BufReader::new(stream), request: request.into_bytes() })
+        let request = request(&body, "").into_bytes();
+        Ok(Self { stream: BufReader::new(stream), body, request })
+    }
+
+    /// Asks as this session from now on.
+    pub(super) fn set_session(&mut self, number: u32) {
+        self.request = request(&self.body, &format!("x-session-id: s{number}\r\n")).into_bytes();
     }
 
     /// Asks so many times, one after the other.
-    fn ask(&mut self, times: u32) -> anyhow::Result<()> {
+    pub(super) fn ask(&mut self, times: u32) -> anyhow::Result<()> {
         for _ in 0..times {
             self.stream.get_mut().write_all(&self.request).context("the gateway went away")?;
             let (mut line, mut length, mut is_first) = (String::new(), 0, true);
@@ -193,6 +195,15 @@ impl KeepAliveClient {
         }
         Ok(())
     }
+}
+
+/// A request with these headers besides its own.
+fn request(body: &str, headers: &str) -> String {
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+         content-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 #[cfg(test)]
