@@ -4,18 +4,11 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use serde_json::Value;
+use support::served::{PATIENCE, Served};
 use support::{program, run};
-
-/// How long a line may take; far more than it ever does.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two fake providers; a model name says how one behaves.
 const ROUTES: &str = "\
@@ -32,113 +25,6 @@ fn folder(test: &str) -> PathBuf {
 
 fn write(folder: &Path, name: &str, text: &str) {
     fs::write(folder.join(name), text).expect("the build's own folder takes files");
-}
-
-/// A running gateway and what it says.
-struct Served {
-    child: Child,
-    lines: Receiver<String>,
-    heard: Vec<String>,
-    address: String,
-    admin: String,
-}
-
-impl Served {
-    /// Starts on ports that the system picks.
-    fn start(folder: &Path, args: &[&str]) -> Self {
-        let mut command = program(folder);
-        command.args(["serve", "--listen", ":0", "--admin-listen", "localhost:0"]).args(args);
-        Self::spawn(&mut command)
-    }
-
-    fn spawn(command: &mut Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
-        let stderr = child.stderr.take().expect("it is piped");
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let (heard, address, admin) = (Vec::new(), String::new(), String::new());
-        let mut served = Self { child, lines, heard, address, admin };
-        // The last line of the banner, or the one line that stands for it in a log of JSON.
-        let line = served.until_line(|line| line == "serving" || line.starts_with('{'));
-        if line.starts_with('{') {
-            let line: Value = serde_json::from_str(&line).expect("a line of JSON");
-            let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-            (served.address, served.admin) = (text("listen"), text("admin_listen"));
-        } else {
-            served.address = served.banner_address("api");
-            served.admin = served.banner_address("admin");
-        }
-        served
-    }
-
-    fn banner_address(&self, row: &str) -> String {
-        let is_row = |line: &&String| line.trim_start().starts_with(row);
-        let line = self.heard.iter().find(is_row).expect("a row of the banner");
-        let url = line.split_whitespace().nth(1).expect("a url");
-        url.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned()
-    }
-
-    /// The first line from now on that holds these words.
-    fn until(&mut self, words: &str) -> String {
-        self.until_line(|line| line.contains(words))
-    }
-
-    fn until_line(&mut self, is_it: impl Fn(&str) -> bool) -> String {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no such line in {:#?}", self.heard));
-            self.heard.push(line.clone());
-            if is_it(&line) {
-                return line;
-            }
-        }
-    }
-
-    /// Sends a request and gives the whole answer.
-    fn ask(&self, address: &str, request: &str) -> String {
-        let mut stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        stream.write_all(request.as_bytes()).expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        answer
-    }
-
-    fn get(&self, path: &str, headers: &str) -> String {
-        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
-        self.ask(&self.address, &format!("{head}{headers}\r\n"))
-    }
-
-    fn chat(&self, model: &str, headers: &str) -> String {
-        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
-        let request = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
-            body.len()
-        );
-        self.ask(&self.address, &request)
-    }
-}
-
-impl Served {
-    /// Kills it as `kill -9` does.
-    fn stop_dead(mut self) {
-        self.child.kill().expect("it runs");
-        drop(self.child.wait());
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
 }
 
 #[test]
@@ -365,6 +251,46 @@ fn what_was_decided_survives_kill_9() {
         fs::read_to_string(folder.join("a.jsonl")).map(|it| it.lines().count()).ok(),
         Some(1)
     );
+}
+
+#[test]
+fn a_disk_that_takes_no_more_fails_no_request_and_is_told() {
+    let folder = folder("full");
+    let config = format!("{ROUTES}history: {{ file: tidegate.db }}\naudit: {{ file: a.jsonl }}\n");
+    write(&folder, "tidegate.yaml", &config);
+    for name in ["a.jsonl", "tidegate.db", "tidegate.db-wal", "tidegate.db-shm"] {
+        drop(fs::remove_file(folder.join(name)));
+    }
+    // No file may grow beyond so many blocks: a write fails then, as on a full disk.
+    let limited = "trap '' XFSZ; ulimit -f 256; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_tidegate"), "serve"]);
+    command.args(["--listen", ":0", "--admin-listen", "localhost:0"]);
+    let mut served = Served::spawn(command.current_dir(&folder).env_clear());
+    let get = |served: &Served, path: &str| {
+        let head = "HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        served.ask(&served.admin, &format!("GET {path} {head}"))
+    };
+    let mut asked = 0;
+    while !get(&served, "/api/snapshot").contains(r#""status":"failed""#) {
+        assert!(asked < 5_000, "the limit was never reached");
+        for _ in 0..100 {
+            assert!(served.chat("fine", "").starts_with("HTTP/1.1 200"));
+            asked += 1;
+        }
+    }
+    let line = served.until("cannot be written: records are dropped");
+    assert!(line.contains("problem="), "{line}");
+    assert!(served.chat("fine", "").starts_with("HTTP/1.1 200"), "serving goes on");
+    let counted = |store: &str| {
+        let metrics = get(&served, "/metrics");
+        let name = format!("tidegate_records_dropped_total{{store=\"{store}\"}} ");
+        let value = metrics.lines().find_map(|it| it.strip_prefix(&name)?.parse::<u64>().ok());
+        value.unwrap_or(0)
+    };
+    assert!(counted("history") + counted("audit") > 0, "what is lost is counted");
+    // The newest requests are still in memory.
+    assert!(get(&served, "/api/decisions?limit=1").contains("a/ok"));
 }
 
 /// A request to `/mcp`; `session` is a header line with its end, or nothing.

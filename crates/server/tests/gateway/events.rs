@@ -158,3 +158,33 @@ fn s35_a_cookie_opens_changes_only_with_the_header_that_no_other_site_can_send()
     let events = gate.admin("/api/snapshot").text();
     assert!(!events.contains("canary-admin"));
 }
+
+#[test]
+fn streams_that_nobody_reads_hold_up_nobody_and_one_too_many_is_told_so() {
+    use std::io::{Read, Write};
+    let (gate, _fakes) = failing_gate();
+    let address = gate.server.admin_address();
+    let mut mute = Vec::new();
+    // As many as there may be; each reads that it is one, and then nothing any more.
+    for _ in 0..64 {
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+        let ask = "GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(ask.as_bytes()).expect("it reads");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).expect("it answers");
+        assert_eq!(&head, b"HTTP/1.1 200");
+        mute.push(stream);
+    }
+    let refused = gate.admin("/api/events");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    assert!(refused.text().contains("close a dashboard"), "{}", refused.text());
+    for _ in 0..200 {
+        assert_eq!(gate.chat().status, 200);
+    }
+    assert_eq!(gate.admin("/api/snapshot").json()["totals"]["ok"], 200);
+    drop(mute);
+    tidegate_testkit::time::eventually("there is room again", || {
+        let ask = Ask { verb: "GET", path: "/api/events", headers: String::new(), body: b"" };
+        Exchange::begin(address, &ask).is_ok_and(|it| it.status == 200)
+    });
+}

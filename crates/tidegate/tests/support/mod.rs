@@ -8,6 +8,8 @@
               in those that use all"
 )]
 
+pub mod served;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
