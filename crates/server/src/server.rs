@@ -219,9 +219,9 @@ impl Server {
         };
         format!(
             "tidegate {version}  {name} (sha {})  {}, {}, {}\n\
-             \x20 api    {scheme}://{}/v1    OpenAI and Anthropic wire formats; models: {}\n\
+             \x20 api    {scheme}://{}/v1    OpenAI, Anthropic and Gemini clients; models: {}\n\
              {mcp}\
-             \x20 admin  {admin_scheme}://{}       metrics {dot} /api/snapshot\n\
+             \x20 admin  {admin_scheme}://{}       dashboard {dot} /metrics {dot} /api/snapshot\n\
              serving\n",
             live.fingerprint,
             counted(named, "target"),

@@ -4,11 +4,17 @@
 //! meant, `TIDEGATE_UPDATE_DOCUMENTS=1 cargo test -p tidegate --test documents` writes them anew.
 //!
 //! Only the result (stdout) is compared; commands that are not `tidegate` are left alone.
+//!
+//! Commands in shell blocks have no output to compare. Those of every document must exist, with all
+//! their options, and those that the README says to try on the demo must work on it.
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use support::served::Served;
 
 const DOCUMENTS: &[&str] = &["README.md", "docs/mcp.md", "docs/routing.md", "docs/simulator.md"];
 const UPDATE: &str = "TIDEGATE_UPDATE_DOCUMENTS";
@@ -87,4 +93,104 @@ fn every_error_code_of_the_gateway_is_explained() {
     for code in codes {
         assert!(page.contains(&format!("`{code}` | ")), "{code} is not in docs/troubleshooting.md");
     }
+}
+
+/// The lines of shell blocks, those that go on joined, comments left out.
+fn shell_lines(document: &str) -> Vec<String> {
+    let (mut lines, mut is_shell, mut open) = (Vec::new(), false, String::new());
+    for line in document.lines().map(str::trim) {
+        if line.starts_with("```") {
+            is_shell = matches!(line, "```sh" | "```console");
+            continue;
+        }
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        let line = line.split(" #").next().unwrap_or(line).trim_end();
+        if is_shell {
+            open.push_str(line.strip_suffix('\\').unwrap_or(line));
+            if !line.ends_with('\\') {
+                lines.push(std::mem::take(&mut open));
+            }
+        }
+    }
+    lines
+}
+
+/// What stands between backticks in ordinary text.
+fn inline_code(document: &str) -> Vec<String> {
+    let mut spans = Vec::new();
+    let mut is_block = false;
+    for line in document.lines() {
+        is_block ^= line.trim_start().starts_with("```");
+        if !is_block {
+            spans.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    spans
+}
+
+/// The words behind `tidegate`, if a line runs it, up to the end of that command.
+fn arguments(line: &str) -> Option<Vec<&str>> {
+    let mut words = line.split_whitespace().skip_while(|word| word.contains('='));
+    words.next().filter(|word| *word == "tidegate")?;
+    Some(words.take_while(|word| !matches!(*word, "|" | ">" | "&&" | ";")).collect())
+}
+
+#[test]
+fn every_command_of_the_documents_exists_with_its_options() {
+    let folder = fs::read_dir(root().join("docs")).expect("the documents").flatten();
+    let pages = folder.map(|it| it.path()).filter(|it| it.extension().is_some_and(|it| it == "md"));
+    let others = ["README.md", "ops/README.md", "CONTRIBUTING.md"].map(|it| root().join(it));
+    let mut help: BTreeMap<String, String> = BTreeMap::new();
+    let mut found = 0;
+    for page in pages.chain(others) {
+        let text = fs::read_to_string(&page).expect("a document");
+        for line in shell_lines(&text).into_iter().chain(inline_code(&text)) {
+            let Some(words) = arguments(&line).filter(|it| it.first() != Some(&"help")) else {
+                continue;
+            };
+            let verb: Vec<&str> = match words.as_slice() {
+                ["tools", kind, ..] => vec!["tools", kind],
+                [verb, ..] if !verb.starts_with('-') => vec![verb],
+                _ => Vec::new(),
+            };
+            let known = help.entry(verb.join(" ")).or_insert_with(|| {
+                let asked = support::run(support::program(&root()).args(&verb).arg("--help"));
+                assert_eq!(asked.code, Some(0), "{}: `{line}`: {asked:?}", page.display());
+                asked.stdout
+            });
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap_or(option);
+                let is_known = known.contains(option) || option == "--version";
+                assert!(is_known, "{}: `{line}` has no {option}", page.display());
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 40, "only {found} commands were found");
+}
+
+#[test]
+fn what_the_readme_tries_on_the_demo_works() {
+    let here = support::folder("documents-demo");
+    let served = Served::start(&here, &["--demo"]);
+    let readme = fs::read_to_string(root().join("README.md")).expect("the README");
+    let mut tried = 0;
+    for line in shell_lines(&readme) {
+        let is_for_demo = arguments(&line)
+            .is_some_and(|words| matches!(words.first(), Some(&("tools" | "status" | "explain"))));
+        if !is_for_demo {
+            continue;
+        }
+        // A shell takes the quotes away.
+        let line = line.replacen("tidegate", env!("CARGO_BIN_EXE_tidegate"), 1);
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", &line]).current_dir(&here).env_clear();
+        shell.env("TIDEGATE_URL", format!("http://{}", served.address));
+        shell.env("TIDEGATE_ADMIN_URL", format!("http://{}", served.admin));
+        let done = support::run(&mut shell);
+        assert_eq!(done.code, Some(0), "{line}: {done:?}");
+        assert!(!done.stdout.is_empty(), "{line}: {done:?}");
+        tried += 1;
+    }
+    assert!(tried >= 5, "only {tried} commands were tried");
 }
