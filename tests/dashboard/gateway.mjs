@@ -7,7 +7,6 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
-import { callTool, openSession } from "./mcp_client.mjs";
 
 export const TOKEN = "dashboard-test-token";
 
@@ -43,6 +42,40 @@ export class Provider {
   }
 }
 
+/** An MCP server with one tool, over streamable HTTP with plain answers. */
+export class McpServer {
+  constructor() {
+    this.server = http.createServer(async (ask, answer) => {
+      let text = "";
+      for await (const part of ask) text += part;
+      const { id, method } = text ? JSON.parse(text) : {};
+      const result = {
+        initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {} },
+          serverInfo: { name: "harbour", version: "1" } },
+        "tools/list": { tools: [{ name: "list_ships", inputSchema: { type: "object" } }] },
+        "tools/call": { content: [{ type: "text", text: "Ebb, Flow" }] },
+        ping: {},
+      }[method];
+      const isAnswer = ask.method === "POST" && id != null && result;
+      const unknown = { code: -32601, message: "there is no such method" };
+      answer.writeHead(isAnswer || id != null ? 200 : ask.method === "POST" ? 202 : 405,
+        { "content-type": "application/json" });
+      answer.end(id == null ? "" : JSON.stringify({ jsonrpc: "2.0", id,
+        ...(isAnswer ? { result } : { error: unknown }) }));
+    });
+  }
+
+  async listen() {
+    await new Promise((done) => this.server.listen(0, "127.0.0.1", done));
+    return `http://127.0.0.1:${this.server.address().port}/mcp`;
+  }
+
+  stop() {
+    this.server.closeAllConnections();
+    return new Promise((done) => this.server.close(done));
+  }
+}
+
 /** A port that was free a moment ago. */
 async function freePort() {
   const server = net.createServer();
@@ -54,14 +87,14 @@ async function freePort() {
 
 /** A gateway in a folder of its own, on the same ports at every start. */
 export class Gateway {
-  static async make(providers, { token = TOKEN } = {}) {
+  static async make(providers, mcp, { token = TOKEN } = {}) {
     const gateway = new Gateway();
     gateway.folder = mkdtempSync(path.join(os.tmpdir(), "tidegate-dashboard-"));
     [gateway.port, gateway.adminPort] = [await freePort(), await freePort()];
     gateway.url = `http://127.0.0.1:${gateway.port}`;
     gateway.admin = `http://127.0.0.1:${gateway.adminPort}`;
     gateway.token = token;
-    const [ebb, flow] = await Promise.all(providers.map((it) => it.listen()));
+    const [ebb, flow, harbour] = await Promise.all([...providers, mcp].map((it) => it.listen()));
     writeFileSync(path.join(gateway.folder, "tidegate.yaml"), `
 listen: 127.0.0.1:${gateway.port}
 admin: { listen: "127.0.0.1:${gateway.adminPort}"${token ? ", token: env:ADMIN_TOKEN" : ""} }
@@ -71,7 +104,7 @@ providers:
 routes:
   fast: { tiers: [[ebb/small], [flow/large]] }
 default_route: fast
-mcp: { servers: { tides: { fake: steady }, harbour: { url: "http://127.0.0.1:1/mcp" } } }
+mcp: { servers: { tides: { fake: steady }, harbour: { url: "${harbour}" } } }
 `);
     await gateway.start();
     return gateway;
@@ -105,11 +138,6 @@ mcp: { servers: { tides: { fake: steady }, harbour: { url: "http://127.0.0.1:1/m
   async stop() {
     if (this.child.exitCode == null && this.child.signalCode == null) await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  /** One tool call of an MCP client with a session of its own; what the answer says. */
-  async call(tool) {
-    return callTool(this.url, await openSession(this.url), 2, tool, {});
   }
 
   /** One request of a client; its status. */

@@ -8,19 +8,22 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { ended, launch, newPage } from "./browser.mjs";
-import { Gateway, Provider, TOKEN } from "./gateway.mjs";
+import { Gateway, McpServer, Provider, TOKEN } from "./gateway.mjs";
+import { callTool, openSession } from "./mcp_client.mjs";
 
 const LIMIT = { timeout: 120_000 };
 const PICTURES = path.resolve(process.env.PICTURES ?? "pictures");
 const SLOWLY = { timeout: 20_000 };
 let browser;
 let providers;
+let harbour;
 let gateway;
 before(async () => {
   mkdirSync(PICTURES, { recursive: true });
   browser = await launch();
   providers = [new Provider(), new Provider()];
-  gateway = await Gateway.make(providers);
+  harbour = new McpServer();
+  gateway = await Gateway.make(providers, harbour);
 });
 after(async () => {
   await gateway?.stop();
@@ -72,10 +75,16 @@ test("gateway: an outage is seen, explained and over, on one page", LIMIT, async
 
 test("gateway: an MCP server that is gone is seen, and the page goes on", LIMIT, async () => {
   const page = await opened();
-  assert.match(await gateway.call("harbour_list_ships"), /backend_unavailable/);
+  const session = await openSession(gateway.url);
+  assert.match(await callTool(gateway.url, session, 2, "harbour_list_ships", {}), /Ebb, Flow/);
+  await harbour.stop();
+  for (let id = 3; id < 8; id += 1) {
+    const said = await callTool(gateway.url, session, id, "harbour_list_ships", {});
+    assert.match(said, /backend_unavailable|result_unknown/);
+  }
   const row = page.locator(".failovers li", { hasText: "mcp:harbour" }).first();
   await row.waitFor(SLOWLY);
-  await row.getByText(/refused|unavailable|circuit open/).waitFor(SLOWLY);
+  await row.getByText("circuit open").waitFor(SLOWLY);
   await page.locator(".answers").getByText(/mcp:harbour.* MCP call/).waitFor(SLOWLY);
   await row.locator("a.row").click();
   await page.locator(".drawer").getByText(/The client got/).waitFor(SLOWLY);

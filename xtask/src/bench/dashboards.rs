@@ -188,10 +188,12 @@ impl Readers {
             let mut stream = TcpStream::connect(admin).context("no admin listener")?;
             let ask = format!("GET /api/events HTTP/1.1\r\nhost: {admin}\r\n\r\n");
             stream.write_all(ask.as_bytes()).context("no admin listener")?;
-            stream.set_read_timeout(Some(Duration::from_millis(200))).context("no timeout")?;
+            stream.set_read_timeout(Some(Duration::from_secs(10))).context("no timeout")?;
             let mut head = [0; 12];
             stream.read_exact(&mut head).context("no stream")?;
             ensure!(head == *b"HTTP/1.1 200", "a stream was refused");
+            // A reader that hears nothing looks at whether it is over.
+            stream.set_read_timeout(Some(Duration::from_millis(200))).context("no timeout")?;
             let (is_over, read) = (Arc::clone(&is_over), Arc::clone(&read));
             threads.push(thread::spawn(move || {
                 let mut piece = [0; 16 * 1024];
