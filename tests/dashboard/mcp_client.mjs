@@ -11,8 +11,9 @@ async function ask(url, session, message) {
 
 /** The header of a session that was opened. */
 export async function openSession(url) {
-  const opened = await ask(url, {}, { id: 1, method: "initialize", params: {
-    protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } } });
+  const params = { protocolVersion: "2025-06-18", capabilities: {},
+    clientInfo: { name: "test", version: "1" } };
+  const opened = await ask(url, {}, { id: 1, method: "initialize", params });
   await opened.text();
   const session = { "mcp-session-id": opened.headers.get("mcp-session-id") };
   await (await ask(url, session, { method: "notifications/initialized" })).text();

@@ -90,7 +90,8 @@
  *
  * @typedef {{
  *   backend: string, target: string, tier: number | null, key: number | null,
- *   outcome: string | null, status: number | null, ms: number, detail: string | null, by: string | null, trial: boolean,
+ *   outcome: string | null, status: number | null, ms: number, detail: string | null,
+ *   by: string | null, trial: boolean,
  *   last_resort: boolean, started_ms: number, first_content_ms: number | null,
  *   converted: string | null,
  * }} Attempt

@@ -79,4 +79,11 @@ export const Panel = ({ app, name, title, note, cli, json, children }) => html`
 export const More = ({ app, name, hidden, isOpen, what }) => (hidden <= 0 && !isOpen ? null : html`
   <button type="button" class="more" aria-expanded=${isOpen ? "true" : "false"}
     onClick=${() => app.toggle(name)}>
-    ${isOpen ? "Show fewer" : `Show ${hidden} more ${hidden === 1 ? what.replace(/s$/, "") : what}`}</button>`);
+    ${isOpen ? "Show fewer" : `Show ${hidden} more ${one(hidden, what)}`}</button>`);
+
+/**
+ * The word for so many; all of them end with an s.
+ * @param {number} count
+ * @param {string} what
+ */
+const one = (count, what) => (count === 1 ? what.replace(/s$/, "") : what);

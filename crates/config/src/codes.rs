@@ -107,8 +107,8 @@ pub static TOO_COMPLEX: Code = Code {
     id: "TG007",
     title: "the file is too complex",
     text: "The file is nested deeper than 128 levels, or holds more than 100000 values once its \
-           aliases are expanded; a large file may hold one value per 5 bytes. The bounds exist so that a small hostile file cannot take all \
-           memory.",
+           aliases are expanded; a large file may hold one value per 5 bytes. The bounds exist so \
+           that a small hostile file cannot take all memory.",
 };
 
 /// A part of YAML that is not accepted here.
