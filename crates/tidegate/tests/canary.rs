@@ -117,7 +117,8 @@ fn use_llm(served: &Served) -> Vec<String> {
         );
         let answer = served.ask(&served.address, &request);
         let id = answer.lines().find_map(|it| it.strip_prefix("x-tidegate-request-id: "));
-        ids.extend(id.map(|it| it.trim().to_owned()));
+        // What is refused at the door is an event of security and no decision.
+        ids.extend(id.filter(|_| key == CALLER).map(|it| it.trim().to_owned()));
     };
     let chat = |model: &str, stream: bool| {
         format!(
@@ -152,7 +153,7 @@ fn use_mcp(served: &Served) {
     let opened = post("", hello);
     let session = opened.lines().find(|line| line.starts_with("mcp-session-id:"));
     let session = format!("{}\r\n", session.unwrap_or_else(|| panic!("no session in {opened}")));
-    for tool in ["files_echo", "files_fail", "files_error", "files_garbage", "files_nothing"] {
+    for tool in ["echo", "fail", "error", "garbage", "nothing"] {
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"{tool}",
                "arguments":{{"text":"canary-argument"}}}}}}"#
@@ -264,7 +265,7 @@ fn no_secret_prompt_or_error_text_is_anywhere_that_an_operator_or_collector_read
     for (place, words) in [
         ("the log", "unknown_key"),
         ("the collector", "gen_ai"),
-        ("audit.jsonl", "files_echo"),
+        ("audit.jsonl", "\"tool\":\"echo\""),
         ("report.json", "env:KEY_A"),
         ("live.yaml", "alpha/m"),
         ("history.yaml", "alpha/m"),

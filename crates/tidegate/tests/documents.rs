@@ -149,8 +149,8 @@ fn every_command_of_the_documents_exists_with_its_options() {
                 continue;
             };
             let verb: Vec<&str> = match words.as_slice() {
-                ["tools", kind, ..] => vec!["tools", kind],
-                [verb, ..] if !verb.starts_with('-') => vec![verb],
+                ["tools", kind, ..] => vec!["tools", *kind],
+                [verb, ..] if !verb.starts_with('-') => vec![*verb],
                 _ => Vec::new(),
             };
             let known = help.entry(verb.join(" ")).or_insert_with(|| {

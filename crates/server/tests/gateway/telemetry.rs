@@ -171,7 +171,7 @@ fn the_trace_of_an_mcp_client_goes_through_the_gateway_to_the_server() {
     let trace_parent = format!("00-{TRACE}-{CALLER_SPAN}-01");
     for said in [&trace_parent, &format!("00-{TRACE}-{CALLER_SPAN}-00"), "00-zz-1-01"] {
         let meta = serde_json::json!({"traceparent": said});
-        let params = serde_json::json!({"name": "s_echo", "arguments": {}, "_meta": meta});
+        let params = serde_json::json!({"name": "echo", "arguments": {}, "_meta": meta});
         client.result("tools/call", params);
     }
     stop(gate);
