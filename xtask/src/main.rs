@@ -8,6 +8,7 @@
 //! | `docs [--check]` | writes the generated files, or says which are stale ([`docs`]) |
 //! | `sdk` | the official SDKs against the gateway ([`sdk`]) |
 //! | `mcp` | real MCP servers behind the gateway, used by the official clients ([`mcp`]) |
+//! | `mcp search` | an agent's loop over twelve real servers with `tools: search` ([`mcp::agent`]) |
 //! | `conformance` | the MCP conformance suite, directly and through a gateway ([`conformance`]) |
 //! | `clients [CLIENT…]` | coding agents, unchanged, against the gateway ([`clients`]) |
 //! | `dashboard [quick]` | the page of the admin listener, in a browser ([`dashboard`]) |
@@ -44,7 +45,7 @@ mod stage;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
+const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp [search] | \
                      conformance | clients [CLIENT…] | dashboard [quick] | ops | otlp | \
                      bench [core | gateway | mcp | journal] | mutants [core | mcp] [FILE…] | \
                      dist | nightly>";
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::check(),
         ["sdk"] => sdk::run().map(|_| ()),
         ["mcp"] => mcp::run().map(|_| ()),
+        ["mcp", "search"] => mcp::agent::run().map(|_| ()),
         ["conformance"] => conformance::run().map(|_| ()),
         ["clients", only @ ..] => clients::run(only),
         ["dashboard"] => dashboard::run().map(|_| ()),

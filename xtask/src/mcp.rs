@@ -12,6 +12,7 @@
 //! - Everything installed stays under `target/mcp`, and is installed again only when the files that
 //!   pin it change.
 
+pub(crate) mod agent;
 mod bed;
 mod matrix;
 
@@ -52,12 +53,7 @@ struct Scene<'a> {
 
 /// Runs the programs of all clients; the sum of their tests.
 pub(crate) fn run() -> anyhow::Result<Counts> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let binary = Path::new(target).join("debug").join("tidegate");
-    let sources = docs::root().join("tests").join("mcp");
-    let folder = Path::new(target).join("mcp");
+    let (binary, sources, folder) = built()?;
     let installed = Installed {
         python: install::python(&sources.join("python"), &folder)?,
         node: install::node(&sources.join("node"), &folder)?,
@@ -88,6 +84,16 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let scene = Scene { binary: &binary, sources: &sources, folder: &folder };
     sum.add(matrix::run(&scene, &installed)?);
     Ok(sum)
+}
+
+/// Builds the binary; where it is, where the programs and configs are, and where to install.
+fn built() -> anyhow::Result<(PathBuf, PathBuf, PathBuf)> {
+    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
+    let metadata = deny::metadata()?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let target = Path::new(target);
+    let sources = docs::root().join("tests").join("mcp");
+    Ok((target.join("debug").join("tidegate"), sources, target.join("mcp")))
 }
 
 /// The programs, by what they are called in the output.

@@ -85,15 +85,25 @@ impl Action {
         Self { classes, effect }
     }
 
-    /// What a tool does: by the verbs of its name, else by the first of its description. What its
-    /// server says outright, that it only reads or that it destroys, goes before any verb.
+    /// What a tool does: by the verbs of its name, else by the first of its description. A verb of
+    /// the name that is usually a noun, as in `git_log`, says less than a description that begins
+    /// with reading ("Shows the commit logs"). What its server says outright, that it only reads or
+    /// that it destroys, goes before any verb.
     pub(crate) fn of_tool(name: &[Word], description: &[Word], said: Effect) -> Self {
-        let named = verb_of(name).map_or(0, |word| classes(&word.text));
-        let described = || {
-            let first = description.iter().filter(|word| word.form != Form::Joined);
-            first.take(DESCRIPTION_WORDS).map(|word| classes(&word.text)).find(|found| *found != 0)
+        let verb = verb_of(name);
+        let named = Self::new(verb.map_or(0, |word| classes(&word.text)));
+        let described = description.iter().filter(|word| word.form != Form::Joined);
+        let begun = described.clone().next().map_or(0, |word| classes(&word.text));
+        let begun = Self::new(begun);
+        let is_noun = verb.is_some_and(|word| NOUNS.contains(&bare(&word.text)));
+        let action = if verb.is_none() {
+            let mut classes = described.take(DESCRIPTION_WORDS).map(|word| classes(&word.text));
+            Self::new(classes.find(|found| *found != 0).unwrap_or(0))
+        } else if is_noun && named.effect == Effect::Writes && begun.effect == Effect::Reads {
+            begun
+        } else {
+            named
         };
-        let action = Self::new(if named == 0 { described().unwrap_or(0) } else { named });
         if said == Effect::Unknown { action } else { Self { effect: said, ..action } }
     }
 
@@ -319,6 +329,18 @@ mod tests {
         assert_eq!(asked("find open issues about the login").effect, Effect::Reads);
         assert_eq!(asked("do a backup of the disk").effect, Effect::Unknown);
         assert_eq!(asked("did anybody delete the backup").effect, Effect::Reads);
+    }
+
+    #[test]
+    fn a_name_that_ends_in_a_noun_does_not_write_what_its_description_shows() {
+        let does = |name: &str, text: &str| {
+            Action::of_tool(&words(name), &words(text), Effect::Unknown).effect
+        };
+        assert_eq!(does("git_log", "Shows the commit logs"), Effect::Reads);
+        assert_eq!(does("container_logs", "Fetch the logs of a container"), Effect::Reads);
+        assert_eq!(does("log_call", "Record a phone call with a contact"), Effect::Writes);
+        assert_eq!(does("git_commit", "Records changes to the repository"), Effect::Writes);
+        assert_eq!(does("create_log", "Shows nothing, creates a log"), Effect::Writes);
     }
 
     #[test]

@@ -98,11 +98,10 @@ impl Index {
                 "places": places,
             })
         });
-        let step = Step::new(self, &text(query));
         json!({
             "parts": parts,
             "sum": rounded(hit.parts.sum()),
-            "needed": rounded(threshold(self.documents.len(), self.unknown(&step))),
+            "needed": rounded(threshold(self.documents.len())),
             "words": Value::from_iter(words),
         })
     }

@@ -39,6 +39,11 @@ const CLOSE: f32 = 2.0;
 /// How many of the first are looked at for one that fits the action better.
 const RIVALS: usize = 8;
 
+/// How sure the meaning of a request of hardly any word is, and from how many words on it is
+/// wholly so: the direction of two words says little more than the words themselves.
+const SURE_LEAST: f32 = 0.2;
+const SURE_WORDS: f32 = 10.0;
+
 /// How far likenesses by the model spread at least: those of a few like tools say too little.
 const WIDTH_MIN: f32 = 0.1;
 
@@ -145,7 +150,7 @@ impl Index {
         order.sort_unstable_by(compare);
         self.prefer_action(step.action, &sums, visible, &mut order);
         order.truncate(limit);
-        let threshold = threshold(self.documents.len(), self.unknown(&step));
+        let threshold = threshold(self.documents.len());
         let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
         let mut hits: Vec<Hit> = order.into_iter().map(hit).collect();
         let first = hits.first().map_or(f32::MIN, |hit| sums[hit.doc]);
@@ -248,9 +253,10 @@ impl Index {
         if let Some(external) = external {
             stand_in(&mut meaning, external);
         }
+        let sureness = sureness(step);
         for (doc, part) in parts.iter_mut().enumerate() {
             let server = self.servers.of(doc);
-            part.meaning = meaning[doc];
+            part.meaning = meaning[doc] * sureness;
             part.server = fit.said[server];
             part.server_name = fit.covered[server];
             part.server_meaning = fit.meaning[server];
@@ -328,17 +334,6 @@ impl Index {
         }
     }
 
-    /// Which share of a request is in words that no tool and no server has.
-    pub(crate) fn unknown(&self, step: &Step) -> f32 {
-        let (mut mass, mut unknown) = (f32::EPSILON, 0.0);
-        for word in &step.words {
-            let value = word.weight * self.rarity(&self.words, word.term);
-            mass += value;
-            unknown += if self.writes(&word.text) { 0.0 } else { value };
-        }
-        unknown / mass
-    }
-
     fn rarity(&self, lists: &Postings, term: Term) -> f32 {
         rarity(self.documents.len(), lists.list(term).len())
     }
@@ -347,6 +342,12 @@ impl Index {
 /// What is looked for, as one text within its bounds.
 pub(crate) fn text(query: &Query<'_>) -> String {
     [query.server, query.description, query.keywords].map(|it| cut(it, QUERY_MAX)).join("\n")
+}
+
+/// How much the meaning of a request counts, by how many words it has.
+fn sureness(step: &Step) -> f32 {
+    let words: f32 = step.words.iter().map(|word| word.weight).sum();
+    SURE_LEAST + (1.0 - SURE_LEAST) * (words / SURE_WORDS).min(1.0)
 }
 
 /// Puts external likenesses in place of the model's, brought to the same mean and spread: models

@@ -27,7 +27,7 @@ pub const NAMES: [&str; PARTS] = [
 /// How much each part counts: the weights under which the right tools of several labelled sets are
 /// most likely (docs/tool-search.md says how they were fitted).
 pub(crate) const WEIGHTS: [f32; PARTS] =
-    [3.1, 7.3, 3.2, 1.9, 6.5, 8.6, 10.7, 2.0, 1.7, 2.2, 0.8, 1.0, 2.4, 9.9];
+    [4.1, 5.8, 2.3, 2.1, 6.0, 8.1, 15.1, 2.3, 2.2, 2.2, 0.8, 0.9, 2.3, 9.5];
 
 /// What speaks for one tool. Each part is about 0 to 1; likenesses and the effect are -1 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,7 +44,8 @@ pub struct Parts {
     pub server: f32,
     /// How much of the server's name the request says.
     pub server_name: f32,
-    /// Likeness in meaning to name and description, by the word model or by external vectors.
+    /// Likeness in meaning to name and description, by the word model or by external vectors; less
+    /// for a request of few words.
     pub meaning: f32,
     /// Likeness in meaning to the server's own words.
     pub server_meaning: f32,

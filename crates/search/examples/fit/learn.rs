@@ -6,7 +6,7 @@
 use tidegate_search::PARTS;
 
 /// Steps of the fit, and how far each goes.
-const STEPS: usize = 400;
+const STEPS: usize = 1500;
 const RATE: f64 = 0.15;
 /// How strongly weights are drawn to zero.
 const RIDGE: f64 = 2e-4;

@@ -17,7 +17,8 @@ fn first(index: &Index, text: &str) -> String {
 #[test]
 fn a_tool_that_is_not_visible_is_never_found_and_the_next_best_is() {
     let index = index();
-    let query = Query { description: "the state of a container", ..Query::default() };
+    // All of these read, so the rule that prefers a tool by its action changes no order.
+    let query = Query { description: "columns of tables in the database", ..Query::default() };
     let all = index.search(&query, &|_| true, 3);
     let best = all.hits[0].doc;
     let rest = index.search(&query, &|doc| doc != best, 3);
