@@ -17,8 +17,10 @@
 //! - A session's pin is set at the first attempt; it moves only for a recorded reason (I20). Its
 //!   key moves to the next free one when it is not free, without a new lock time.
 //! - Attempts past a breaker or an exclusion are limited for each target of the route (I26).
+//! - A tier is read only when those before it cannot serve (`plan/reading.rs`).
 
 mod patience;
+mod reading;
 
 pub use patience::PatienceVerdict;
 
@@ -38,7 +40,7 @@ use crate::{
     permit::Permit,
     pins::{Pin, Pins},
     rank::Rank,
-    route::{Ability, Barred, Candidate, Lots, Needs, Route},
+    route::{Ability, Barred, Lots, Needs, Route},
     settings::{KeyFingerprint, OnAuthError, PinMode},
     time::{Millis, Now},
     transition::Notes,
@@ -270,8 +272,6 @@ impl Plan {
 
     fn choose(&mut self, now: Now, draw: u64, notes: &mut Notes) -> Result<Permit, End> {
         let pin = self.pin(now);
-        self.read(now, pin.live, notes);
-        self.may_go_on(now, notes)?;
         let route = Arc::clone(&self.route);
         let mut input = ChoiceInput {
             tactic: route.tactic,
@@ -279,6 +279,8 @@ impl Plan {
             pin: pin.live.and_then(|pin| candidate_of(&route, pin)).or_else(|| self.stays()),
             next_key_of: self.next_key_of,
         };
+        let mut reading = self.read(now, pin.live, [input.pin, input.next_key_of], notes);
+        self.may_go_on(now, notes)?;
         while let Some(selection) = select(&notes.reads, &input, |tier| route.cursor(tier)) {
             let read = notes.reads[selection.index];
             let cursor = route.cursor(read.tier);
@@ -329,27 +331,9 @@ impl Plan {
             lost.is_limited = true;
             lost.rank = lost.rank.unavailable();
             input.draw = mix(input.draw);
+            self.read_on(now, &mut reading, notes);
         }
         Err(End::LastResortLimit)
-    }
-
-    /// Reads every candidate that this request may still use.
-    fn read(&self, now: Now, pin: Option<Pin>, notes: &mut Notes) {
-        let stays = pin.is_some_and(|pin| !now.reached(pin.stays_until));
-        let lots = self.lots();
-        notes.reads.clear();
-        for (index, candidate) in self.route.candidates.iter().enumerate() {
-            let is_out = self.is_done(now, index as u16) || self.is_too_small(candidate);
-            if candidate.barred(now, &self.needs).is_none() && !is_out {
-                let mut read = candidate.read(now, index, self.route.tactic);
-                read.is_held |= self.stays_at.is_some() || stays;
-                read.lot = lots.map(|lots| lots.of(candidate.backend.lot_name()));
-                notes.reads.push(read);
-            }
-        }
-        if self.log.is_empty() {
-            holder::prefer_sealer(&self.route, &self.needs, &mut notes.reads);
-        }
     }
 
     /// Deadline, hop limit, candidates, budget: in this order.
@@ -380,39 +364,6 @@ impl Plan {
             return Err(End::BudgetSpent);
         }
         Ok(())
-    }
-
-    /// A target is done after its attempt, unless the trouble was its key and a free one is left.
-    fn is_done(&self, now: Now, candidate: u16) -> bool {
-        if self.log.is_empty() {
-            return false;
-        }
-        let mut tried = self.attempts_of(candidate).peekable();
-        if tried.peek().is_none() {
-            return false;
-        }
-        let backend = self.route.backend(candidate);
-        let only_key_trouble =
-            tried.all(|it| it.outcome.is_some_and(|outcome| outcome.kind.asks_next_key()));
-        !(only_key_trouble && backend.has_free_key(now, |key| self.is_untried(candidate, key)))
-    }
-
-    /// Whether the request was too long for a target whose context is known to be no smaller.
-    fn is_too_small(&self, candidate: &Candidate) -> bool {
-        let context = candidate.backend.abilities.context;
-        let failed = self.log.too_long().map(|it| self.route.backend(it.candidate));
-        let mut known = failed.filter_map(|backend| backend.abilities.context);
-        context.is_some_and(|context| known.any(|failed| context <= failed))
-    }
-
-    fn is_untried(&self, candidate: u16, key: usize) -> bool {
-        !self.attempts_of(candidate).any(|it| usize::from(it.key) == key)
-    }
-
-    /// Attempts of the same backend, also where a route lists it twice.
-    fn attempts_of(&self, candidate: u16) -> impl Iterator<Item = &Attempt> {
-        let number = self.route.backend(candidate).number;
-        self.log.iter().filter(move |it| self.route.backend(it.candidate).number == number)
     }
 
     fn nothing(&self, now: Now) -> End {

@@ -224,6 +224,7 @@ impl Renderer {
             }
             Some(_) => "skipped",
             None if was_tried => "tried",
+            None if is_beyond(decision, plan, number, candidate) => "held",
             None => {
                 let bar = bar_of(&plan.route, candidate, &plan.needs);
                 // What no config bars and no choice looked at was switched off by an operator.
@@ -366,6 +367,15 @@ impl Renderer {
             to: it.to.clone(),
         }
     }
+}
+
+/// Whether a candidate stands in a tier that a choice had no need to read, and could have been
+/// asked under this config.
+fn is_beyond(decision: &Decision, plan: &PlanRecord, number: usize, candidate: u16) -> bool {
+    let of_choice = decision.trace.reads.iter().filter(|it| usize::from(it.choice) == number);
+    let last = of_choice.map(|it| plan.route.tier(it.candidate)).max();
+    last.is_some_and(|last| plan.route.tier(candidate) > last)
+        && bar_of(&plan.route, candidate, &plan.needs).is_none()
 }
 
 fn switched_off() -> ObstacleView {

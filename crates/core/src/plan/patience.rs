@@ -173,7 +173,7 @@ impl Plan {
         if now.reached(self.deadline) || hop > self.route.max_hops as usize {
             return false;
         }
-        self.read(now, None, notes);
+        self.read(now, None, [None; 2], notes);
         let is_free = hop == 1;
         notes.reads.iter().any(|read| read.rank.is_clear())
             && (is_free || self.route.budget.has_room(now, self.counted_at))

@@ -37,6 +37,34 @@ fn the_lowest_tier_is_used_while_nothing_stands_against_it() {
 }
 
 #[test]
+fn a_tier_is_read_only_when_those_before_it_cannot_serve() {
+    let mut bed = Bed::of(&["a b", "c", "d e"]).route(|route| route.budget.floor = 100);
+    let read = |bed: &Bed| bed.notes.reads.iter().map(|it| it.candidate).collect::<Vec<_>>();
+    picks(&mut bed, 1);
+    assert_eq!(read(&bed), [0, 1]);
+    bed.core.switch_off(bed.now, "a", Some(Now::NEVER), &mut bed.notes);
+    for _ in 0..3 {
+        bed.request(|id| if id == "b" { status(500) } else { ok() });
+    }
+    assert_eq!(picks(&mut bed, 1), ["c"], "b is open");
+    assert_eq!(read(&bed), [1, 2]);
+    bed.core.switch_off(bed.now, "c", Some(Now::NEVER), &mut bed.notes);
+    picks(&mut bed, 1);
+    assert_eq!(read(&bed), [1, 3, 4]);
+}
+
+#[test]
+fn the_tier_of_a_pin_is_read_as_well() {
+    let mut bed = Bed::of(&["a", "b", "c"]);
+    bed.core.switch_off(bed.now, "a", Some(Now(10)), &mut bed.notes);
+    bed.session("s", |_| ok());
+    bed.wait(10);
+    bed.session("s", |_| ok());
+    let read: Vec<u16> = bed.notes.reads.iter().map(|it| it.candidate).collect();
+    assert_eq!(read, [0, 1], "the pin's own tier is the last one");
+}
+
+#[test]
 fn inactive_unconfigured_and_switched_off_targets_are_no_candidates() {
     let mut bed = Bed::of(&["a b c", "d"]).route(|route| {
         route.tiers[0][0].membership = Membership::Inactive;

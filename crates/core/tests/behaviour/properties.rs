@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tidegate_core::{
     choice::select,
     core::Core,
+    explain::{CandidateVerdict, Verdict},
     outcome::{Outcome, OutcomeKind},
     plan::{PatienceVerdict, RequestSpec, Step},
     settings::{HealthSettings, PinMode, RouteSettings, Settings, Tactic},
@@ -136,6 +137,46 @@ proptest! {
                 prop_assert_eq!((again.rank, again.by), (attempt.rank, attempt.by));
                 let ending = endings.next().expect("a cycle does not end");
                 plan.report(bed.now, permit, ending, &mut bed.notes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_choice_that_reads_few_tiers_is_the_one_that_reads_all(
+        tactic in tactic(), deeds in deeds(), draws in any::<u64>(),
+    ) {
+        let mut bed = Bed::of(&["a b", "c d", "e"]).endpoint("host", "a c").route(|route| {
+            route.tactic = tactic;
+            route.budget.floor = 3;
+        });
+        let mut draw = draws;
+        for deed in &deeds {
+            let Deed::Request { session, endings } = deed else {
+                act(&mut bed, deed);
+                continue;
+            };
+            draw = tidegate_core::draw::mix(draw);
+            let session = session.map_or_else(String::new, |it| it.to_string());
+            let spec = RequestSpec { session: &session, ..RequestSpec::default() };
+            // Explaining reads every tier, and takes nothing.
+            let route = std::sync::Arc::clone(bed.core.route("main").expect("every bed has it"));
+            let told = bed.core.explain(&route, bed.now, &spec, draw);
+            let mut plan = bed.begin("main", &spec);
+            let mut endings = endings.iter().cycle();
+            let mut step = plan.next(bed.now, draw, &mut bed.notes);
+            if let Step::Attempt(_) = &step {
+                let attempt = *plan.attempts().iter().last().expect("one was made");
+                let chosen = |it: &CandidateVerdict| matches!(it.verdict, Verdict::Chosen { .. });
+                let expected = told.candidates.iter().position(chosen);
+                // A race that was lost, which is drawn anew, is not foreseen.
+                if attempt.input.draw == draw {
+                    prop_assert_eq!(Some(usize::from(attempt.candidate)), expected);
+                }
+            }
+            while let Step::Attempt(permit) = step {
+                let ending = endings.next().expect("a cycle does not end");
+                plan.report(bed.now, permit, ending, &mut bed.notes);
+                step = bed.next(&mut plan);
             }
         }
     }
