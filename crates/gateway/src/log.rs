@@ -22,6 +22,7 @@ mod limit;
 mod line;
 mod overhear;
 mod queue;
+mod written;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -79,7 +80,7 @@ pub fn start(file: &LogFile, clock: Clock) -> Result<LogSettings, AlreadyLogging
     let queue = Queue::start(write, tell).ok();
     let into = queue.clone();
     let sink = move |line: &str| match &into {
-        Some(queue) => queue.push(line.to_owned()),
+        Some(queue) => queue.push(line),
         None => write(line),
     };
     let (log, settings) = Log::new(file, clock, Box::new(sink));
@@ -156,9 +157,12 @@ impl Subscriber for Log {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let line = Line::of(event, self.clock.unix_ms());
+        let unix_ms = self.clock.unix_ms();
         let is_json = self.settings.0.is_json.load(Ordering::Relaxed);
-        (self.sink)(&if is_json { line.json() } else { line.text() });
+        if event.metadata().target() == TRANSITION && !is_json {
+            return (self.sink)(&Line::of(event, unix_ms).transition());
+        }
+        written::write(event, unix_ms, is_json, |line| (self.sink)(line));
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

@@ -16,12 +16,6 @@ pub fn rfc3339(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The same with milliseconds, for logs that are sorted by time.
-pub(super) fn rfc3339_ms(unix_ms: u64) -> String {
-    let whole = rfc3339(unix_ms);
-    format!("{}.{:03}Z", whole.trim_end_matches('Z'), unix_ms % 1000)
-}
-
 /// `14:02:11` of an RFC 3339 time if it is of the same day as `today`, else all of it.
 pub(super) fn short<'a>(time: &'a str, today: &str) -> &'a str {
     match (time.get(..10), time.get(11..19)) {
@@ -61,7 +55,6 @@ mod tests {
         ] {
             assert_eq!(rfc3339(seconds * 1000), expected);
         }
-        assert_eq!(rfc3339_ms(1_704_067_199_042), "2023-12-31T23:59:59.042Z");
     }
 
     #[test]

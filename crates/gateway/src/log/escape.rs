@@ -15,10 +15,37 @@ fn is_unsafe(character: char) -> bool {
         )
 }
 
+/// Whether a text can stand in a line of either form as it is.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
+}
+
 /// A value of a text line: plain if it is one word, quoted otherwise.
 pub(super) fn value(text: &str) -> String {
     let is_word = !text.is_empty() && !text.contains([' ', '"', '=', '\\']);
     if is_word { words(text) } else { format!("\"{}\"", words(&text.replace('"', "\\\""))) }
+}
+
+/// Writes a value of a text line; see [`value`].
+pub(super) fn push_value(out: &mut String, text: &str) {
+    let is_plain_word = |byte: u8| matches!(byte, b'!'..=b'~') && !b"\"=\\".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain_word) {
+        out.push_str(text);
+    } else {
+        out.push_str(&value(text));
+    }
+}
+
+/// Writes words: of a text line, or for the inside of a JSON string.
+pub(super) fn push_words(out: &mut String, text: &str, is_json: bool) {
+    match (is_plain(text), is_json) {
+        (true, _) => out.push_str(text),
+        (false, false) => out.push_str(&words(text)),
+        (false, true) => {
+            let quoted = json(&serde_json::Value::from(text).to_string());
+            out.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
+        }
+    }
 }
 
 /// Words of a text line, as they are but for what is unsafe.

@@ -1,4 +1,6 @@
-//! One event as a line, in both forms.
+//! One event read out, where several of its fields make its words together.
+//!
+//! Every other line is written without this (`written.rs`).
 //!
 //! Text: the time, then what a person wants to read. A state change is shown as in
 //! `14:02:11 anthropic  closed → open     3 × 529 overloaded in a row; half-open at 14:02:41`;
@@ -12,8 +14,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
 
 use super::{
-    TRANSITION,
-    civil::{rfc3339, rfc3339_ms, short},
+    civil::{rfc3339, short},
     escape,
 };
 
@@ -21,7 +22,6 @@ use super::{
 pub(super) struct Line {
     unix_ms: u64,
     level: Level,
-    is_transition: bool,
     message: String,
     fields: Map<String, Value>,
 }
@@ -29,34 +29,16 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn of(event: &Event<'_>, unix_ms: u64) -> Self {
         let metadata = event.metadata();
-        let mut line = Self {
-            unix_ms,
-            level: *metadata.level(),
-            is_transition: metadata.target() == TRANSITION,
-            message: String::new(),
-            fields: Map::new(),
-        };
+        let mut line =
+            Self { unix_ms, level: *metadata.level(), message: String::new(), fields: Map::new() };
         event.record(&mut line);
         line
     }
 
-    pub(super) fn json(self) -> String {
-        let mut object = Map::new();
-        object.insert("time".to_owned(), rfc3339_ms(self.unix_ms).into());
-        object.insert("level".to_owned(), self.level.as_str().to_ascii_lowercase().into());
-        object.insert("message".to_owned(), self.message.into());
-        object.extend(self.fields);
-        let mut text = escape::json(&Value::Object(object).to_string());
-        text.push('\n');
-        text
-    }
-
-    pub(super) fn text(self) -> String {
+    /// A state change, as a line of text.
+    pub(super) fn transition(self) -> String {
         let now = rfc3339(self.unix_ms);
-        let clock = short(&now, &now);
-        let words =
-            if self.is_transition { self.transition_words(&now) } else { self.plain_words() };
-        format!("{clock} {words}\n")
+        format!("{} {}\n", short(&now, &now), self.transition_words(&now))
     }
 
     /// The server it is about, and its words without that; none if it is about none.

@@ -4,17 +4,19 @@
 //! that lasts. The threads that serve must not notice.
 //!
 //! Rules kept here:
-//! - A line is handed over under a short lock; nobody who logs ever waits for a write.
+//! - A line is handed over under a short lock; nobody who logs ever waits for a write. The writer
+//!   is woken for the first line only: it takes all that have come, and writes them at once.
 //! - The queue is bounded. Lines that find it full are dropped and counted, and how many is told
 //!   once, when writing goes on.
 //! - At the end of the process what is queued is written, but nobody waits for ever.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Lines that wait: about a megabyte, some seconds of a busy access log.
 const LINES_MAX: usize = 4096;
+/// What the buffers keep of a burst.
+const KEPT: usize = 64 * 1024;
 
 /// The queue.
 #[derive(Debug, Default)]
@@ -25,7 +27,9 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: VecDeque<String>,
+    /// The lines that wait, one after the other, and how many they are.
+    text: String,
+    lines: usize,
     dropped: u64,
     is_writing: bool,
 }
@@ -40,8 +44,9 @@ impl Queue {
         let queue = Arc::new(Self::default());
         let emptied = Arc::clone(&queue);
         let run = move || {
+            let mut text = String::new();
             loop {
-                emptied.empty_once(&write, &tell);
+                emptied.empty_once(&mut text, &write, &tell);
             }
         };
         std::thread::Builder::new().name("tidegate-log".into()).spawn(run)?;
@@ -49,31 +54,39 @@ impl Queue {
     }
 
     /// Hands a line over.
-    pub(super) fn push(&self, line: String) {
+    pub(super) fn push(&self, line: &str) {
         let mut state = self.lock();
-        if state.lines.len() >= LINES_MAX {
+        if state.lines >= LINES_MAX {
             state.dropped = state.dropped.saturating_add(1);
             return;
         }
-        state.lines.push_back(line);
+        state.text.push_str(line);
+        state.lines += 1;
+        // One that is writing looks again before it waits.
+        let is_waiting = state.lines == 1 && !state.is_writing;
         drop(state);
-        self.changed.notify_all();
+        if is_waiting {
+            self.changed.notify_all();
+        }
     }
 
     /// Waits until everything is written, for so long at most.
     pub(super) fn flush(&self, within: Duration) {
-        let is_busy = |state: &mut State| !state.lines.is_empty() || state.is_writing;
+        let is_busy = |state: &mut State| state.lines > 0 || state.is_writing;
         drop(self.changed.wait_timeout_while(self.lock(), within, is_busy));
     }
 
-    /// Waits for lines and writes them.
-    fn empty_once(&self, write: &impl Fn(&str), tell: &impl Fn(u64)) {
-        let waiting = self.changed.wait_while(self.lock(), |state| state.lines.is_empty());
+    /// Waits for lines and writes them; `text` is the writer's own buffer.
+    fn empty_once(&self, text: &mut String, write: &impl Fn(&str), tell: &impl Fn(u64)) {
+        let waiting = self.changed.wait_while(self.lock(), |state| state.lines == 0);
         let mut state = waiting.unwrap_or_else(PoisonError::into_inner);
-        let lines = std::mem::take(&mut state.lines);
+        text.clear();
+        text.shrink_to(KEPT);
+        std::mem::swap(&mut state.text, text);
+        state.lines = 0;
         state.is_writing = true;
         drop(state);
-        lines.iter().for_each(|line| write(line));
+        write(text);
         let mut state = self.lock();
         state.is_writing = false;
         let dropped = std::mem::take(&mut state.dropped);
@@ -103,10 +116,11 @@ mod tests {
         let (written, lines) = mpsc::channel();
         let write = move |line: &str| written.send(line.to_owned()).expect("the test listens");
         let queue = Queue::start(write, |_| {}).expect("a thread");
-        (0..100).for_each(|number| queue.push(number.to_string()));
+        (0..100).for_each(|number| queue.push(&format!("{number}\n")));
         queue.flush(PATIENCE);
-        let lines: Vec<String> = lines.try_iter().collect();
-        assert_eq!(lines, (0..100).map(|number| number.to_string()).collect::<Vec<_>>());
+        let lines: String = lines.try_iter().collect();
+        let expected: String = (0..100).map(|number| format!("{number}\n")).collect();
+        assert_eq!(lines, expected);
     }
 
     #[test]
@@ -123,11 +137,11 @@ mod tests {
             told.send(count).ok();
         })
         .expect("a thread");
-        queue.push("stuck".to_owned());
+        queue.push("stuck");
         has_begun.recv_timeout(PATIENCE).expect("it begins to write");
         // All of this would never return if it waited for the write.
-        (0..LINES_MAX + 7).for_each(|number| queue.push(number.to_string()));
-        assert_eq!(queue.lock().lines.len(), LINES_MAX, "bounded");
+        (0..LINES_MAX + 7).for_each(|number| queue.push(&number.to_string()));
+        assert_eq!(queue.lock().lines, LINES_MAX, "bounded");
         queue.flush(Duration::from_millis(10));
         assert!(was_told.try_recv().is_err(), "nothing can be told yet");
         drop(go_on);

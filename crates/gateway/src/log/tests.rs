@@ -46,6 +46,24 @@ fn s60_no_field_adds_a_line_in_either_form() {
     let object: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     assert_eq!(object["target"], HOSTILE);
     assert_eq!((&object["ms"], &object["level"]), (&412.into(), &"info".into()));
+    let keys: Vec<&str> = object.as_object().expect("an object").keys().map(|it| &**it).collect();
+    let expected = [
+        "time",
+        "level",
+        "message",
+        "method",
+        "path",
+        "route",
+        "target",
+        "status",
+        "attempts",
+        "ms",
+        "request_id",
+        "caller",
+    ];
+    assert_eq!(keys, expected);
+    let time = object["time"].as_str().expect("a text");
+    assert!(time.len() == 24 && time.ends_with('Z') && &time[19..20] == ".", "{time}");
 }
 
 #[test]
@@ -100,6 +118,28 @@ fn the_level_decides_and_other_libraries_are_never_heard() {
     assert_eq!(info.len(), 1);
     assert!(info[0].ends_with(" shown\n"), "{info:?}");
     assert_eq!(lines(LogFormat::Text, LogLevel::Trace, talk).len(), 2);
+}
+
+#[test]
+fn every_kind_of_value_is_written_in_both_forms() {
+    let talk = || {
+        let words = "two \"words\" \\ \u{1b}";
+        let (quoted, list) = (Some(words), [1, 2]);
+        tracing::info!(quoted, big = u64::MAX, less = -3_i64, is = true, part = 0.5,
+            none = f64::NAN, list = ?list, absent = None::<u64>, "a {} message\n", "made");
+    };
+    let text = lines(LogFormat::Text, LogLevel::Info, talk);
+    let expected = " a made message\\n  quoted=\"two \\\"words\\\" \\ \\u001b\" \
+                    big=18446744073709551615 less=-3 is=true part=0.5 none=null list=\"[1, 2]\"\n";
+    assert_eq!(text[0].get(8..), Some(expected));
+    let json = lines(LogFormat::Json, LogLevel::Info, talk);
+    let object: serde_json::Value = serde_json::from_str(&json[0]).expect("JSON");
+    assert_eq!(object["message"], "a made message\n");
+    assert_eq!(object["quoted"], "two \"words\" \\ \u{1b}");
+    let numbers = serde_json::json!([u64::MAX, -3, true, 0.5, null, "[1, 2]"]);
+    let found = ["big", "less", "is", "part", "none", "list"].map(|name| object[name].clone());
+    assert_eq!(serde_json::Value::from(found.to_vec()), numbers);
+    assert!(object.get("absent").is_none());
 }
 
 #[test]
