@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header, response};
 use tidegate_core::{
     commit::{AnswerForm, CommitCause},
     outcome::{Outcome, OutcomeKind},
@@ -30,7 +30,7 @@ use tidegate_core::{
 };
 use tidegate_gateway::provider::Target;
 use tidegate_net::upstream::{
-    ConnectError, PooledConnection, SendError, SplicedBody, UpstreamBody,
+    ConnectError, PooledConnection, RequestLines, SendError, UpstreamBody,
 };
 use tidegate_runtime::clock::timer_now;
 use tidegate_wire::{
@@ -139,10 +139,10 @@ pub(crate) struct AttemptOptions {
 }
 
 /// Makes the attempt that the request has a permit for.
-pub(crate) async fn open(
+pub(crate) async fn open<'a>(
     context: &mut RequestContext,
     target: &Target,
-    build: &dyn Fn() -> Option<Request<SplicedBody>>,
+    build: &dyn Fn() -> Option<RequestLines<'a>>,
     options: AttemptOptions,
     conversion: Option<&Conversion>,
 ) -> AttemptResult {
@@ -196,17 +196,17 @@ pub(crate) async fn open(
     }
 }
 
-async fn send(
+async fn send<'a>(
     context: &mut RequestContext,
     target: &Target,
-    build: &dyn Fn() -> Option<Request<SplicedBody>>,
+    build: &dyn Fn() -> Option<RequestLines<'a>>,
     timers: &mut Timers,
     is_stream: bool,
 ) -> Result<Response<UpstreamBody>, Failure> {
     let worker = Rc::clone(&context.worker);
     let mut is_resent = false;
     loop {
-        let Some(request) = build() else {
+        let Some(lines) = build() else {
             return Err(Failure::unanswered(OutcomeKind::Cancelled, "cannot be sent"));
         };
         let kept = if is_resent { None } else { worker.pool.kept(&target.provider.connections) };
@@ -218,7 +218,7 @@ async fn send(
         timers.sent();
         context.sent();
         let deadline = if is_stream { timers.first_content() } else { timers.answer() };
-        let (failure, detail) = match context.wait(deadline, connection.send(request)).await {
+        let (failure, detail) = match context.wait(deadline, connection.send_lines(lines)).await {
             Err(limit) => {
                 let (outcome, detail) = context.stopped(limit, None);
                 return Err(Failure { outcome, detail, reply: None });

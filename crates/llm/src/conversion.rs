@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tidegate_core::wire_format::WireFormat;
 use tidegate_gateway::provider::Target;
 use tidegate_journal::decision::{ConversionNote, ConversionRecord};
+use tidegate_net::upstream::RequestLines;
 use tidegate_wire::{
     convert::{
         exchange::{ConvertedCall, convert},
@@ -102,15 +103,13 @@ impl Conversion {
     }
 
     /// Takes out of a request's headers what belongs to the client's dialect or its own body.
-    pub(crate) fn clean(headers: &mut HeaderMap) {
+    pub(crate) fn clean(lines: &mut RequestLines<'_>) {
         const OWN: [&str; 4] = ["anthropic-", "openai-", "x-goog-", "x-stainless-"];
-        let is_own = |name: &&HeaderName| OWN.iter().any(|it| name.as_str().starts_with(it));
-        let own: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
-        for name in own {
-            headers.remove(name);
-        }
-        headers.remove("idempotency-key");
-        headers.remove(header::ACCEPT);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        lines.remove(|name| {
+            let text = name.as_str();
+            OWN.iter().any(|it| text.starts_with(it))
+                || text == "idempotency-key"
+                || *name == header::ACCEPT
+        });
     }
 }

@@ -8,6 +8,7 @@
 //! - What goes back has our own secrets covered (S2).
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use tidegate_net::upstream::RequestLines;
 use tidegate_wire::mask::Mask;
 
 /// Headers of a client's request that go upstream as they are.
@@ -43,21 +44,22 @@ const DOWNWARD: &[&str] = &[
 /// And those that begin like this.
 const DOWNWARD_PREFIXES: &[&str] = &["anthropic-", "openai-", "x-ratelimit-", "ratelimit-"];
 
-/// What goes upstream of a client's headers.
-pub(crate) fn upward(client: &HeaderMap) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(client.len().min(16) + 4);
+static ACCEPT_ENCODING: HeaderName = header::ACCEPT_ENCODING;
+static IDENTITY: HeaderValue = HeaderValue::from_static("identity");
+
+/// Adds what goes upstream of a client's headers.
+pub(crate) fn upward<'a>(client: &'a HeaderMap, lines: &mut RequestLines<'a>) {
     for (name, value) in client {
         let text = name.as_str();
         if UPWARD.contains(name)
             || UPWARD_NAMES.contains(&text)
             || UPWARD_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
         {
-            headers.append(name.clone(), value.clone());
+            lines.add(name, value);
         }
     }
     // Answers are read on their way through, so they must come as they are.
-    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    headers
+    lines.set(&ACCEPT_ENCODING, &IDENTITY);
 }
 
 /// What goes back to the client of a provider's headers.
@@ -87,6 +89,8 @@ pub(crate) fn label_events(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_net::upstream::SplicedBody;
+
     use super::*;
 
     fn map(names: &[&str]) -> HeaderMap {
@@ -119,8 +123,10 @@ mod tests {
             "anthropic-version",
             "x-stainless-lang",
         ]);
-        let mut sent = names(&upward(&client)).into_iter().map(str::to_owned).collect::<Vec<_>>();
-        sent.sort();
+        let mut lines = RequestLines::post("/".to_owned(), SplicedBody::default()).expect("a path");
+        upward(&client, &mut lines);
+        let mut sent: Vec<&str> = lines.headers().map(|(name, _)| name.as_str()).collect();
+        sent.sort_unstable();
         assert_eq!(
             sent,
             ["accept-encoding", "anthropic-version", "content-type", "x-stainless-lang"]

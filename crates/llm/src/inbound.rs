@@ -11,24 +11,38 @@ use tidegate_runtime::rng;
 use tidegate_wire::{form, gemini::GeminiCall, head::RequestHead, json::What};
 
 /// Where a session's name may stand, in this order; the body is looked at last.
-static SESSION_HEADERS: [HeaderName; 6] = [
-    HeaderName::from_static("x-tidegate-session"),
-    HeaderName::from_static("x-claude-code-session-id"),
-    HeaderName::from_static("x-session-id"),
-    HeaderName::from_static("x-session-affinity"),
-    HeaderName::from_static("session-id"),
-    HeaderName::from_static("thread-id"),
+const SESSION_HEADERS: [&str; 6] = [
+    "x-tidegate-session",
+    "x-claude-code-session-id",
+    "x-session-id",
+    "x-session-affinity",
+    "session-id",
+    "thread-id",
 ];
 /// Where an SDK says how long it will wait, in seconds.
-static TIMEOUT_HEADERS: [HeaderName; 2] = [
-    HeaderName::from_static("x-stainless-read-timeout"),
-    HeaderName::from_static("x-stainless-timeout"),
-];
+const TIMEOUT_HEADERS: [&str; 2] = ["x-stainless-read-timeout", "x-stainless-timeout"];
+
+/// The first value of each of these headers. One pass over what a client sent, of which most is
+/// none of them, is cheaper than a search for each.
+fn first_values<'a, const N: usize>(
+    headers: &'a HeaderMap,
+    names: &[&str; N],
+) -> [Option<&'a str>; N] {
+    let mut found = [None; N];
+    for (name, value) in headers {
+        let Some(at) = names.iter().position(|it| *it == name.as_str()) else { continue };
+        // Values of one name stand in their order; one that is no text is as good as none.
+        if found[at].is_none() {
+            found[at] = Some(value.to_str().ok());
+        }
+    }
+    found.map(Option::flatten)
+}
 
 /// Where a client names its trace (W3C Trace Context).
-pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// What tracing systems say about it besides.
-pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+pub(crate) static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// A request that is ready to be routed.
 pub struct Inbound {
@@ -66,13 +80,13 @@ impl Inbound {
 
     /// The session that the headers name.
     pub fn session(&self) -> Option<&str> {
-        let named = |name: &HeaderName| self.headers.get(name)?.to_str().ok();
-        SESSION_HEADERS.iter().find_map(named).filter(|session| !session.is_empty())
+        let named = first_values(&self.headers, &SESSION_HEADERS);
+        named.into_iter().flatten().next().filter(|session| !session.is_empty())
     }
 
     /// The trace that its client named, or that it begins.
     pub(crate) fn trace(&self) -> TraceContext {
-        let mut named = self.headers.get_all(TRACEPARENT).iter();
+        let mut named = self.headers.get_all(&TRACEPARENT).iter();
         let first = named.next().and_then(|it| TraceContext::parse(it.as_bytes()));
         // Two of them contradict each other.
         first.filter(|_| named.next().is_none()).unwrap_or_else(|| {
@@ -90,11 +104,12 @@ impl Inbound {
     /// How long the client says it waits for the first byte. What cannot be read, or is less than
     /// a second, is ignored.
     pub fn patience(&self) -> Option<Millis> {
-        let seconds = |name: &HeaderName| {
-            let seconds = self.headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok()?;
+        let seconds = |text: &str| {
+            let seconds = text.trim().parse::<f64>().ok()?;
             (seconds.is_finite() && seconds >= 1.0).then_some(seconds)
         };
-        Some(Millis::seconds(1).scaled(TIMEOUT_HEADERS.iter().find_map(seconds)?))
+        let named = first_values(&self.headers, &TIMEOUT_HEADERS);
+        Some(Millis::seconds(1).scaled(named.into_iter().flatten().find_map(seconds)?))
     }
 }
 

@@ -2,11 +2,11 @@
 //! name, key, headers and path.
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderName, HeaderValue, header};
 use tidegate_config::file::Api;
 use tidegate_gateway::provider::Target;
 use tidegate_net::passed::PASSED;
-use tidegate_net::upstream::SplicedBody;
+use tidegate_net::upstream::{RequestLines, SplicedBody};
 use tidegate_wire::{
     convert::history::without_foreign_thinking,
     dialect::Dialect,
@@ -33,74 +33,86 @@ pub(crate) struct SentTrace {
     pub(crate) is_begun_here: bool,
 }
 
-/// Builds it. Nothing of the body is copied but the model's name: the target's, else `asked`.
-pub(crate) fn build(
-    inbound: &Inbound,
+// References to these outlive a request; those to constants would not.
+static CONTENT_TYPE: HeaderName = header::CONTENT_TYPE;
+static HOST: HeaderName = header::HOST;
+static PASSED_NAME: HeaderName = PASSED;
+static JSON: HeaderValue = HeaderValue::from_static("application/json");
+static VERSION: HeaderValue = HeaderValue::from_static(ANTHROPIC_VERSION);
+static VERSION_NAME: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// Builds it. Nothing of the body is copied but the model's name: the target's, else `asked`; and
+/// no header is copied before it is sent.
+pub(crate) fn build<'a>(
+    inbound: &'a Inbound,
     head: &RequestHead<'_>,
-    target: &Target,
+    target: &'a Target,
     key: usize,
     asked: Option<&str>,
     conversion: Option<&Conversion>,
-    traced: Option<&SentTrace>,
-) -> Option<Request<SplicedBody>> {
+    traced: Option<&'a SentTrace>,
+) -> Option<RequestLines<'a>> {
     let provider = &target.provider;
-    let mut headers = headers::upward(&inbound.headers);
     let (body, path) = match conversion {
         Some(conversion) => {
-            Conversion::clean(&mut headers);
             let call = &conversion.call;
             let body = SplicedBody::new([call.body.clone(), Bytes::new(), Bytes::new()]);
             (body, provider.path(&call.path, call.query, target.profile(asked).model))
         }
         None => {
-            let named = target.model.clone();
-            let name = named.unwrap_or_else(|| EncodedName::new(asked.unwrap_or_default()));
+            let made;
+            let name = match &target.model {
+                Some(name) => name,
+                None => {
+                    made = EncodedName::new(asked.unwrap_or_default());
+                    &made
+                }
+            };
             let call = GeminiCall::of_path(&inbound.path);
             let dialect = Dialect::of_path(&inbound.path);
             let model = String::from_utf8_lossy(name.plain());
             let spliced = match without_foreign_thinking(dialect, &model, &inbound.body) {
-                None => Spliced::new(&inbound.body, head, &name),
+                None => Spliced::new(&inbound.body, head, name),
                 Some(body) => {
                     let body = Bytes::from(body);
                     let head = match &call {
                         Some(call) => RequestHead::read_gemini(&body, call),
                         None => RequestHead::read(&body),
                     };
-                    Spliced::new(&body, &head.ok()?, &name)
+                    Spliced::new(&body, &head.ok()?, name)
                 }
             };
             let named_by_path = call.map(|call| gemini::path_of(&model, call.method));
             let path = named_by_path.as_deref().unwrap_or(&inbound.path);
-            let path = provider.path(
-                path,
-                inbound.query.as_deref(),
-                &String::from_utf8_lossy(name.plain()),
-            );
+            let path = provider.path(path, inbound.query.as_deref(), &model);
             (SplicedBody::new(spliced.pieces), path)
         }
     };
-    if provider.api == Api::Anthropic && !headers.contains_key("anthropic-version") {
-        headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
+    let mut lines = RequestLines::post(path, body)?;
+    headers::upward(&inbound.headers, &mut lines);
+    if conversion.is_some() {
+        Conversion::clean(&mut lines);
+        lines.set(&CONTENT_TYPE, &JSON);
     }
-    if !headers.contains_key(header::CONTENT_TYPE) {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if provider.api == Api::Anthropic && !lines.contains(&VERSION_NAME) {
+        lines.add(&VERSION_NAME, &VERSION);
+    }
+    if !lines.contains(&CONTENT_TYPE) {
+        lines.add(&CONTENT_TYPE, &JSON);
     }
     for (name, value) in &provider.headers {
-        headers.insert(name.clone(), value.clone());
+        lines.set(name, value);
     }
-    if let Some((name, value)) = target.credentials.get(key).cloned().flatten() {
-        headers.insert(name, value);
+    if let Some(Some((name, value))) = target.credentials.get(key) {
+        lines.set(name, value);
     }
     if let Some(traced) = traced {
-        headers.insert(TRACEPARENT, traced.parent.clone());
+        lines.set(&TRACEPARENT, &traced.parent);
         if traced.is_begun_here {
-            headers.remove(TRACESTATE);
+            lines.remove(|name| *name == TRACESTATE);
         }
     }
-    headers.insert(PASSED, inbound.passed.clone());
-    headers.insert(header::HOST, provider.authority.clone());
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    let mut request = Request::builder().method(Method::POST).uri(path).body(body).ok()?;
-    *request.headers_mut() = headers;
-    Some(request)
+    lines.set(&PASSED_NAME, &inbound.passed);
+    lines.set(&HOST, &provider.authority);
+    Some(lines)
 }

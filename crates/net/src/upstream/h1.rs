@@ -34,10 +34,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use self::framing::{Framing, Step};
 use self::head::Head;
+pub(super) use self::write_head::written;
 use super::{Io, SendError, SplicedBody, UpstreamError};
 
 /// How much is read at once at first: an answer's head and a short body fit.
 const READ_FIRST: usize = 8 * 1024;
+/// A read may bring as little as this before another buffer is taken: the events of a stream come
+/// one by one, and many of them fit into what is left of a buffer.
+const READ_LEAST: usize = 1024;
 /// How much is read at once at most, of a body that fills what was offered.
 const READ_MAX: usize = 64 * 1024;
 /// Answers that only announce another one (1xx); more than a few are nothing but a burden.
@@ -82,12 +86,12 @@ impl H1 {
         Pin::new(&mut self.io).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending()
     }
 
-    /// Gives back what an idle connection does not need.
     /// Whether the other side has closed the connection, as the system knows it.
     pub(super) fn is_closed(&self) -> bool {
         self.io.is_closed()
     }
 
+    /// Gives back what an idle connection does not need.
     pub(super) fn rest(&mut self) {
         self.buffer = BytesMut::new();
         self.read_size = READ_FIRST;
@@ -103,6 +107,16 @@ impl H1 {
         let Some(head) = write_head::request(&parts, body.len()) else {
             return Err(SendError::NotSent);
         };
+        self.send_written(head, body, is_head_request).await
+    }
+
+    /// Sends a request whose head is bytes already, and waits for the response head.
+    pub(super) async fn send_written(
+        &mut self,
+        head: Bytes,
+        body: SplicedBody,
+        is_head_request: bool,
+    ) -> Result<Response<()>, SendError> {
         let mut outgoing = Outgoing { head, body, is_begun: false };
         let mut interim = 0;
         // Until the answer's framing is known, nothing of it may be taken for a body.
@@ -208,12 +222,15 @@ impl H1 {
 
     /// Reads what is there, into the buffer; 0 at the end of the connection.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.buffer.reserve(self.read_size);
+        let least = if self.read_size > READ_FIRST { self.read_size } else { READ_LEAST };
+        if self.buffer.capacity() - self.buffer.len() < least {
+            self.buffer.reserve(self.read_size);
+        }
         let offered = self.buffer.capacity() - self.buffer.len();
         let mut reading = pin!(self.io.read_buf(&mut self.buffer));
         // It keeps nothing between polls, so it need not be kept.
         let read = ready!(reading.as_mut().poll(cx))?;
-        if read == offered {
+        if read == offered && offered >= self.read_size {
             // There is more where that came from.
             self.read_size = (2 * self.read_size).min(READ_MAX);
         }

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
 use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,7 +26,8 @@ use tidegate_runtime::{clock::timer_now, task};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    ConnectError, Connected, Origin, SplicedBody, UpstreamBody, UpstreamError, connect,
+    ConnectError, Connected, Origin, RequestLines, SplicedBody, UpstreamBody, UpstreamError,
+    connect,
     h1::H1,
     h2::{H2, H2s},
 };
@@ -210,6 +212,40 @@ impl PooledConnection {
             Sender::H2(h2) => {
                 let response = h2.send(request).await?;
                 Ok(response.map(|body| UpstreamBody::over_h2(body, self)))
+            }
+        }
+    }
+}
+
+/// A request in the form that its connection sends.
+enum Prepared {
+    Bytes(Bytes, SplicedBody),
+    Request(Request<SplicedBody>),
+}
+
+impl PooledConnection {
+    /// Sends a request and waits for the response head. What it borrows is not needed any more when
+    /// this returns.
+    pub fn send_lines(
+        mut self,
+        lines: RequestLines<'_>,
+    ) -> impl Future<Output = Result<Response<UpstreamBody>, SendError>> + use<> {
+        let prepared = match &self.sender {
+            Sender::H1(_) => {
+                let (head, body) = lines.written();
+                Prepared::Bytes(head, body)
+            }
+            Sender::H2(_) => Prepared::Request(lines.into_request()),
+        };
+        async move {
+            match (&mut self.sender, prepared) {
+                (Sender::H1(h1), Prepared::Bytes(head, body)) => {
+                    let response = h1.send_written(head, body, false).await?;
+                    Ok(response.map(|()| UpstreamBody::over_h1(self)))
+                }
+                (_, Prepared::Request(request)) => self.send(request).await,
+                // It was prepared for the connection it is sent over.
+                (Sender::H2(_), Prepared::Bytes(..)) => Err(SendError::NotSent),
             }
         }
     }
