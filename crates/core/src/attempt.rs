@@ -166,6 +166,9 @@ pub enum Answer {
     NoHealthyBackend,
     /// An error of our own: the request needs what no target can do.
     NothingAble,
+    /// An error of our own, which the vendor's clients know: the thread that the request continues
+    /// is not there. They send the whole conversation then, which others can answer.
+    ThreadGone,
     /// An error of our own: the request's or the client's time came before an answer.
     OutOfTime,
     /// Nobody is there to see it.
@@ -185,6 +188,7 @@ pub struct Finish {
 
 const NO_HEALTHY_BACKEND: u16 = 503;
 const NOTHING_ABLE: u16 = 400;
+const THREAD_GONE: u16 = 404;
 const OUT_OF_TIME: u16 = 504;
 /// No client sees it; it keeps cancelled requests apart in traces.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -214,6 +218,20 @@ impl AttemptLog {
             End::Deadline | End::OutOfPatience => (Answer::OutOfTime, OUT_OF_TIME),
         };
         Finish { end, answer, status }
+    }
+
+    /// The end of a request that others could answer if it brought its thread along.
+    pub(crate) fn finish_without_thread(&self, end: End) -> Finish {
+        match end {
+            End::NothingAble
+            | End::NothingLeft
+            | End::HopLimit
+            | End::BudgetSpent
+            | End::LastResortLimit => {
+                Finish { end, answer: Answer::ThreadGone, status: THREAD_GONE }
+            }
+            _ => self.finish(end),
+        }
     }
 
     fn relay(&self, attempt: Option<&Attempt>) -> (Answer, u16) {

@@ -21,6 +21,8 @@ pub enum StateKind {
     Conversation,
     /// Items of earlier responses, named by their ids (`item_reference`).
     StoredItem,
+    /// A thread of messages (`thread`), continued by the id of its last answer.
+    Thread,
     /// A file that was uploaded to the provider.
     File,
     /// Content that the provider has cached (`cachedContent`).
@@ -39,7 +41,10 @@ impl StateKind {
     /// Whether it exists in one format of the provider's only, so that a request that names it
     /// cannot be converted, not even to another format of the same provider's.
     pub(crate) const fn is_of_one_format(self) -> bool {
-        matches!(self, Self::PreviousResponse | Self::Conversation | Self::StoredItem)
+        matches!(
+            self,
+            Self::PreviousResponse | Self::Conversation | Self::StoredItem | Self::Thread
+        )
     }
 
     /// What a request refers to, as a phrase.
@@ -49,6 +54,7 @@ impl StateKind {
             Self::PreviousResponse => "the response that `previous_response_id` names",
             Self::Conversation => "the conversation that `conversation` names",
             Self::StoredItem => "items of earlier responses by their ids",
+            Self::Thread => "the thread that `thread.previous_message_id` names",
             Self::File => "an uploaded file",
             Self::CachedContent => "the content that `cachedContent` names",
             Self::SealedReasoning => "reasoning that only its provider can read",

@@ -54,6 +54,10 @@ pub(crate) fn resolve(
     question: StateQuestion<'_>,
 ) -> (Needs, Option<KeyFingerprint>) {
     let Some(mut state) = needs.state else { return (needs, None) };
+    if state.holder == Some(Holder::Gone) {
+        // The request itself shows that nobody has it.
+        return (needs, None);
+    }
     let StateQuestion { caller, session, state_id } = question;
     let known = (!state_id.is_empty() && state.kind.is_required())
         .then(|| tables.states.get(key_of(tables.states, caller, state_id)))

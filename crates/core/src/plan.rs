@@ -156,7 +156,11 @@ impl Plan {
             Ok(permit) => Step::Attempt(permit),
             Err(end) => {
                 self.end = Some(end);
-                Step::Finish(self.log.finish(end))
+                Step::Finish(if self.route.is_kept_by_thread(&self.needs) {
+                    self.log.finish_without_thread(end)
+                } else {
+                    self.log.finish(end)
+                })
             }
         }
     }

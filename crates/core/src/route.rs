@@ -77,6 +77,8 @@ pub enum Ability {
     Conversation,
     /// Having items that the request names by their ids.
     StoredItem,
+    /// Having the thread of messages that the request continues.
+    Thread,
     /// Having an uploaded file.
     File,
     /// Having cached content.
@@ -99,6 +101,7 @@ impl Ability {
             Self::PreviousResponse => "does not have the response of `previous_response_id`",
             Self::Conversation => "does not have the conversation of `conversation`",
             Self::StoredItem => "does not have the items that the request names by id",
+            Self::Thread => "does not have the thread of `thread.previous_message_id`",
             Self::File => "does not have the uploaded file",
             Self::CachedContent => "does not have the content of `cachedContent`",
         }
@@ -110,6 +113,7 @@ impl Ability {
             StateKind::PreviousResponse => Self::PreviousResponse,
             StateKind::Conversation => Self::Conversation,
             StateKind::StoredItem => Self::StoredItem,
+            StateKind::Thread => Self::Thread,
             StateKind::File => Self::File,
             StateKind::CachedContent => Self::CachedContent,
             StateKind::SealedReasoning => return None,
@@ -413,6 +417,22 @@ impl Route {
         let mut backends = self.candidates.iter().map(|it| &it.backend);
         let found = backends.find(|it| it.endpoint_number.map(Holder::Endpoint) == Some(holder));
         found.and_then(|it| it.endpoint.as_ref()).map(|it| &it.id)
+    }
+
+    /// Whether only the thread that a request continues keeps it from targets that could serve it.
+    /// Clients with a thread know how to send the whole conversation instead.
+    pub(crate) fn is_kept_by_thread(&self, needs: &Needs) -> bool {
+        let Some(state) = needs.state.filter(|it| it.kind == StateKind::Thread) else {
+            return false;
+        };
+        let holder = state.holder;
+        let without = Needs { state: None, ..*needs };
+        let mut members = self.candidates.iter().filter(|it| it.membership == Membership::Active);
+        members.any(|it| {
+            let is_holder = it.backend.endpoint_number.map(Holder::Endpoint) == holder;
+            let could_hold = needs.could_hold(&it.backend.abilities);
+            !(is_holder && could_hold) && it.lacks(&without).next().is_none()
+        })
     }
 
     /// How a member gets a request that needs this; `None` if it understands it in no format, or

@@ -79,6 +79,10 @@ pub(crate) fn failure(
     let unable;
     let kept;
     let (kind, message) = match (finish.end, finish.status) {
+        _ if finish.answer == Answer::ThreadGone => (
+            OwnErrorKind::ThreadNotFound,
+            "this request cannot be answered as a part of its thread",
+        ),
         (End::NothingAble, _) => {
             unable = format!(
                 "no target of this route can do what the request needs: {}",

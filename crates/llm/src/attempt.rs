@@ -508,7 +508,7 @@ impl PendingResponse {
             self.held = VecDeque::from([body]);
         }
         context.commit(CommitCause::Complete);
-        if options.dialect == Dialect::OpenAiResponses
+        if matches!(options.dialect, Dialect::OpenAiResponses | Dialect::AnthropicMessages)
             && let Some(id) = self.held.front().and_then(|piece| response_id(piece))
         {
             context.answered_under(&id);

@@ -96,6 +96,7 @@ pub async fn forward(
         path: inbound.path.clone(),
         caller: Arc::clone(&inbound.caller.name),
         asked: asked.filter(|asked| *asked != resolved.label()).map(cut_name),
+        is_continued: dialect == Dialect::OpenAiResponses || head.is_threaded,
         traced,
     };
     let mut context = RequestContext::new(worker, live, &resolved, &ask, meta);
@@ -221,7 +222,11 @@ fn over(
     context.settle();
     let relayed = match finish.answer {
         Answer::Attempt(number) => replies.get_mut(number).and_then(Option::take),
-        Answer::NoHealthyBackend | Answer::NothingAble | Answer::OutOfTime | Answer::Nobody => None,
+        Answer::NoHealthyBackend
+        | Answer::NothingAble
+        | Answer::ThreadGone
+        | Answer::OutOfTime
+        | Answer::Nobody => None,
     };
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
     let (mut response, own) = match relayed {

@@ -98,6 +98,8 @@ pub(crate) struct RequestMeta {
     pub(crate) caller: Arc<str>,
     /// The model asked for, where it is not the route's own name.
     pub(crate) asked: Option<Box<str>>,
+    /// Whether the client may continue the answer by its id.
+    pub(crate) is_continued: bool,
     /// Its trace, where traces are exported.
     pub(crate) traced: Option<TraceContext>,
 }
@@ -336,7 +338,9 @@ impl RequestContext {
 
     /// The client can continue the answer by this id.
     pub(crate) fn answered_under(&mut self, id: &str) {
-        self.state_ids.push(id.into());
+        if self.meta.is_continued {
+            self.state_ids.push(id.into());
+        }
     }
 
     /// What the request refers to that only one provider has, if anything, in words.

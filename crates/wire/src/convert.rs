@@ -54,6 +54,7 @@ pub mod fields;
 pub mod gemini;
 pub mod history;
 mod ids;
+pub mod json_in;
 mod json_out;
 pub mod messages;
 mod mixed;

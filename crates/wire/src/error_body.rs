@@ -30,6 +30,8 @@ pub enum OwnErrorKind {
     InvalidRequest,
     /// No target of the route can do what the request needs.
     MissingAbility,
+    /// The thread that the request continues is with no target that can answer.
+    ThreadNotFound,
     /// The caller's key is missing or wrong.
     InvalidApiKey,
     /// The caller's key does not open this route, or the browser's origin is not allowed.
@@ -84,6 +86,7 @@ impl OwnErrorKind {
             Self::ModelNotFound => (404, "model_not_found", INVALID, "not_found_error"),
             Self::InvalidRequest => (400, "invalid_request", INVALID, INVALID),
             Self::MissingAbility => (400, "missing_ability", INVALID, INVALID),
+            Self::ThreadNotFound => (404, "thread_not_found", INVALID, "not_found_error"),
             Self::InvalidApiKey => (401, "invalid_api_key", INVALID, "authentication_error"),
             Self::PermissionDenied => (403, "permission_denied", INVALID, "permission_error"),
             Self::NotFound => (404, "not_found", INVALID, "not_found_error"),
@@ -174,7 +177,14 @@ struct AnthropicError<'a> {
     r#type: &'static str,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<AnthropicDetails>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<&'a [AttemptLine<'a>]>,
+}
+
+#[derive(Serialize)]
+struct AnthropicDetails {
+    error_code: &'static str,
 }
 
 #[derive(Serialize)]
@@ -295,6 +305,9 @@ impl<'a> OwnError<'a> {
         let error = AnthropicError {
             r#type: self.kind.row().anthropic_type,
             message: self.message,
+            // By this code Anthropic's SDKs know that they must send the whole conversation.
+            details: (self.kind == OwnErrorKind::ThreadNotFound)
+                .then_some(AnthropicDetails { error_code: self.kind.row().code }),
             attempts: self.attempts(),
         };
         AnthropicBody { r#type: "error", error, request_id: self.request_id }

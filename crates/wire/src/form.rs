@@ -108,6 +108,7 @@ impl<'a> RequestHead<'a> {
             session,
             needs: Needs::default(),
             state_id: None,
+            is_threaded: false,
             shape: BodyShape::Form { boundary_len: boundary.len() },
         })
     }

@@ -30,7 +30,7 @@ use tidegate_core::route::Needs;
 use tidegate_core::settings::Protocol;
 
 use crate::json::{Fault, Scanner, What};
-use wishes::Wishes;
+use wishes::{ItemReference, Wishes};
 
 /// How an image part names its type in the dialects.
 const IMAGE_TYPES: [&str; 3] = ["image_url", "image", "input_image"];
@@ -54,6 +54,8 @@ pub struct RequestHead<'a> {
     pub needs: Needs,
     /// The id of the state that a provider keeps for it, if it names any.
     pub state_id: Option<Cow<'a, str>>,
+    /// Whether the client means to continue the answer by its id (a `thread` of Anthropic's).
+    pub is_threaded: bool,
     /// How the body is written, for putting a model into it.
     pub shape: BodyShape,
 }
@@ -111,6 +113,7 @@ impl<'a> RequestHead<'a> {
         let context = text_bytes / BYTES_PER_TOKEN;
         let needs =
             Needs { tools: found.has_tools, vision: found.has_images, context, ..Needs::default() };
+        let is_threaded = found.wishes.is_threaded;
         let (needs, state_id) = found.wishes.needs(needs);
         Ok(Self {
             model: found.model,
@@ -118,6 +121,7 @@ impl<'a> RequestHead<'a> {
             session: found.cache_key.or(found.user_id).or(found.user),
             needs,
             state_id,
+            is_threaded,
             shape: BodyShape::Json { first_key_at, is_empty },
         })
     }
@@ -225,12 +229,16 @@ impl<'a> Found<'a> {
             }
             Some(b'{') => {
                 let mut walk = scanner.enter(b'{')?;
+                let mut reference = ItemReference::default();
                 while let Some(key) = scanner.next_key(&mut walk)? {
                     if scanner.peek() == Some(b'"') {
                         let value = scanner.string()?;
                         if key.is("type") {
                             self.has_images |= IMAGE_TYPES.iter().any(|name| value.is(name));
                             self.wishes.part_type(|name| value.is(name));
+                            reference.is_one |= value.is("item_reference");
+                        } else if key.is("id") {
+                            reference.id = Some(value.decode());
                         } else {
                             self.wishes.text_field(&key.decode(), || value.decode());
                         }
@@ -245,6 +253,7 @@ impl<'a> Found<'a> {
                         self.parts(scanner)?;
                     }
                 }
+                self.wishes.reference(&reference);
                 Ok(())
             }
             _ => scanner.skip_value(),

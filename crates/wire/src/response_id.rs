@@ -1,7 +1,8 @@
-//! The id that a provider of the Responses API gives to an answer, by which a client may continue
-//! it (`previous_response_id`).
+//! The id that a provider gives to an answer, by which a client may continue it:
+//! `previous_response_id` of the Responses API, and the `thread` of the Messages API.
 //!
-//! A whole answer has it at its top level; the first event of a stream has it in its `response`.
+//! A whole answer has it at its top level; the first event of a stream has it in its `response` or
+//! `message`.
 
 use crate::json::{Fault, Scanner};
 
@@ -25,7 +26,7 @@ fn find(scanner: &mut Scanner<'_>) -> Result<Option<Box<str>>, Fault> {
             let is_sound = !id.is_empty() && id.len() <= ID_MAX;
             return Ok(is_sound.then(|| id.into()));
         }
-        if key.is("response") {
+        if key.is("response") || key.is("message") {
             return find(scanner);
         }
         scanner.skip_value()?;
@@ -46,6 +47,8 @@ mod tests {
         );
         let event = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_2""#;
         assert_eq!(id(event).as_deref(), Some("resp_2"), "also of an event that goes on");
+        let event = r#"{"type":"message_start","message":{"model":"m","id":"msg_1""#;
+        assert_eq!(id(event).as_deref(), Some("msg_1"));
         for nothing in ["", "[]", "{}", r#"{"id":""}"#, r#"{"id":7}"#, r#"{"response":null}"#] {
             assert_eq!(id(nothing), None, "{nothing}");
         }

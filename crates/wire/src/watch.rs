@@ -52,7 +52,7 @@ pub struct Watch {
     is_open: bool,
     /// The number that the next event of a Responses stream has.
     next_sequence: u64,
-    /// The id of a Responses answer.
+    /// The id by which the answer can be continued.
     response_id: Option<Box<str>>,
 }
 
@@ -89,6 +89,7 @@ impl Watch {
             Extent::Cut => self.class_of_cut(frame),
         };
         self.count(frame);
+        self.identify(frame);
         self.number(frame);
         if frame.extent == Extent::Start {
             self.long = class;
@@ -151,7 +152,7 @@ impl Watch {
         self.usage
     }
 
-    /// The id of a Responses answer, by which it can be continued.
+    /// The id of a Responses or Messages answer, by which it can be continued.
     #[must_use]
     pub fn response_id(&self) -> Option<&str> {
         self.response_id.as_deref()
@@ -170,14 +171,22 @@ impl Watch {
         }
     }
 
+    /// The first event tells the id.
+    fn identify(&mut self, frame: &Frame<'_>) {
+        let has_id = match self.dialect {
+            Dialect::OpenAiResponses => self.next_sequence <= 1,
+            Dialect::AnthropicMessages => !self.has_content,
+            _ => false,
+        };
+        if has_id && self.response_id.is_none() {
+            self.response_id = frame.data().and_then(|data| response_id(&data));
+        }
+    }
+
     /// Events of the Responses API are numbered; the numbers only grow.
     fn number(&mut self, frame: &Frame<'_>) {
         if self.dialect != Dialect::OpenAiResponses {
             return;
-        }
-        // The first event tells it.
-        if self.response_id.is_none() && self.next_sequence <= 1 {
-            self.response_id = frame.data().and_then(|data| response_id(&data));
         }
         for at in SEQUENCE.find_iter(frame.raw) {
             let text = frame.raw[at + SEQUENCE.needle().len()..].trim_ascii_start();

@@ -195,3 +195,25 @@ fn an_image_without_bytes_or_with_a_bad_address_is_refused() {
         json!({"model": "r", "max_tokens": 9, "messages": [{"role": "user", "content": block}]});
     check(MESSAGES, &body, "source");
 }
+
+#[test]
+fn a_conversation_in_which_nobody_says_anything_is_refused() {
+    check(CHAT, &chat(json!([{"role": "user", "content": []}])), "`messages` says nothing");
+    let body = json!({"model": "r", "max_tokens": 9, "messages": [
+        {"role": "user", "content": []}]});
+    check(MESSAGES, &body, "`messages` says nothing");
+    check(RESPONSES, &json!({"model": "r", "input": []}), "`input` says nothing");
+    for contents in [json!([]), json!([{"role": "user", "parts": []}])] {
+        check(GEMINI, &json!({"contents": contents}), "`contents` says nothing");
+    }
+}
+
+#[test]
+fn an_answer_that_no_text_model_gives_is_refused() {
+    let body = json!({"contents": [{"parts": [{"text": "hi"}]}],
+        "generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}});
+    check(GEMINI, &body, "an answer other than text");
+    let mut body = chat(json!([{"role": "user", "content": "hi"}]));
+    body["audio"] = json!({"voice": "alloy", "format": "wav"});
+    check(CHAT, &body, "audio");
+}

@@ -44,6 +44,7 @@ mod serves;
 mod sessions;
 mod streams;
 mod telemetry;
+mod threads;
 mod tls;
 mod tls_listener;
 mod upstream;

@@ -4,9 +4,12 @@
 //! and goes to [`super::request::GenerationRequest::other`]. `null` counts as absent everywhere,
 //! because every vendor's SDK may send it for a field that was not set.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde_json::{Map, Number, Value};
 
 use super::fault::{ReplyFault, RequestFault};
+use super::json_in::Json;
 use super::notes::Notes;
 
 /// Fields of answers that clients send back with the history. They ask for nothing.
@@ -15,32 +18,30 @@ const QUIET: [&str; 8] =
 
 /// An object of a request that is being read, and where it stands.
 #[derive(Debug)]
-pub struct Fields {
+pub struct Fields<'a> {
     path: String,
     /// In no order. Objects have few fields, and a look at all of them is quicker than a hash.
-    fields: Vec<(String, Value)>,
+    fields: Vec<(Cow<'a, str>, Json<'a>)>,
 }
 
 type Read<T> = Result<T, RequestFault>;
 
-impl Fields {
+impl<'a> Fields<'a> {
     /// Reads a whole body.
     ///
     /// # Errors
     /// It is no JSON object.
-    pub fn of_body(body: &[u8]) -> Read<Self> {
-        let value = serde_json::from_slice(body)
-            .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))?;
-        Self::new(String::new(), value)
+    pub fn of_body(body: &'a [u8]) -> Read<Self> {
+        Self::new(String::new(), parsed(body)?)
     }
 
     /// An object that stands at `path`.
     ///
     /// # Errors
     /// It is no object.
-    pub fn new(path: String, value: Value) -> Read<Self> {
+    pub fn new(path: String, value: Json<'a>) -> Read<Self> {
         match value {
-            Value::Object(map) => Ok(Self { path, fields: map.into_iter().collect() }),
+            Json::Object(fields) => Ok(Self { path, fields }),
             _ if path.is_empty() => Err(RequestFault::invalid("body", "must be an object")),
             _ => Err(RequestFault::invalid(path, "must be an object")),
         }
@@ -58,8 +59,13 @@ impl Fields {
         RequestFault::invalid(self.path(key), problem)
     }
 
-    /// Takes a field that is not null.
+    /// Takes a field that is not null, as a value that goes on as it is.
     pub fn take(&mut self, key: &str) -> Option<Value> {
+        self.take_json(key).map(Json::into_value)
+    }
+
+    /// Takes a field that is not null.
+    pub fn take_json(&mut self, key: &str) -> Option<Json<'a>> {
         let at = self.fields.iter().position(|(name, _)| name == key)?;
         // The order of what is left is shown to nobody, so the quick removal serves.
         let (_, value) = self.fields.swap_remove(at);
@@ -71,9 +77,9 @@ impl Fields {
     /// # Errors
     /// It is something else.
     pub fn string(&mut self, key: &str) -> Read<Option<String>> {
-        match self.take(key) {
+        match self.take_json(key) {
             None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
+            Some(Json::String(text)) => Ok(Some(text)),
             Some(_) => Err(self.fault(key, "must be a string")),
         }
     }
@@ -91,11 +97,19 @@ impl Fields {
     /// # Errors
     /// It is something else.
     pub fn boolean(&mut self, key: &str) -> Read<Option<bool>> {
-        match self.take(key) {
+        match self.take_json(key) {
             None => Ok(None),
-            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(Json::Bool(truth)) => Ok(Some(truth)),
             Some(_) => Err(self.fault(key, "must be a boolean")),
         }
+    }
+
+    /// Takes a field that is not null; `Some(None)` if it is no number.
+    fn take_number(&mut self, key: &str) -> Option<Option<Number>> {
+        self.take_json(key).map(|value| match value {
+            Json::Number(number) => Some(number),
+            _ => None,
+        })
     }
 
     /// Takes a number.
@@ -103,7 +117,7 @@ impl Fields {
     /// # Errors
     /// It is something else.
     pub fn number(&mut self, key: &str) -> Read<Option<f64>> {
-        match self.take(key).map(|value| value.as_f64()) {
+        match self.take_number(key).map(|number| number.and_then(|it| it.as_f64())) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
             Some(None) => Err(self.fault(key, "must be a number")),
@@ -115,7 +129,7 @@ impl Fields {
     /// # Errors
     /// It is something else.
     pub fn count(&mut self, key: &str) -> Read<Option<u64>> {
-        match self.take(key).map(|value| value.as_u64()) {
+        match self.take_number(key).map(|number| number.and_then(|it| it.as_u64())) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
             Some(None) => Err(self.fault(key, "must be a whole number that is not negative")),
@@ -127,7 +141,7 @@ impl Fields {
     /// # Errors
     /// It is something else.
     pub fn integer(&mut self, key: &str) -> Read<Option<i64>> {
-        match self.take(key).map(|value| value.as_i64()) {
+        match self.take_number(key).map(|number| number.and_then(|it| it.as_i64())) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
             Some(None) => Err(self.fault(key, "must be a whole number")),
@@ -138,10 +152,10 @@ impl Fields {
     ///
     /// # Errors
     /// It is something else.
-    pub fn list(&mut self, key: &str) -> Read<Vec<Value>> {
-        match self.take(key) {
+    pub fn list(&mut self, key: &str) -> Read<Vec<Json<'a>>> {
+        match self.take_json(key) {
             None => Ok(Vec::new()),
-            Some(Value::Array(values)) => Ok(values),
+            Some(Json::Array(values)) => Ok(values),
             Some(_) => Err(self.fault(key, "must be an array")),
         }
     }
@@ -164,10 +178,10 @@ impl Fields {
         self.numbered(key, values)
     }
 
-    fn numbered(&self, key: &str, values: Vec<Value>) -> Read<Vec<Self>> {
+    fn numbered(&self, key: &str, values: Vec<Json<'a>>) -> Read<Vec<Self>> {
         let base = self.path(key);
         let numbered = values.into_iter().enumerate();
-        numbered.map(|(at, value)| Self::new(format!("{base}[{at}]"), value)).collect()
+        numbered.map(|(at, value)| Self::new(element_path(&base, at), value)).collect()
     }
 
     /// Takes an object.
@@ -175,8 +189,10 @@ impl Fields {
     /// # Errors
     /// It is something else.
     pub fn object(&mut self, key: &str) -> Read<Option<Self>> {
-        let path = self.path(key);
-        self.take(key).map(|value| Self::new(path, value)).transpose()
+        match self.take_json(key) {
+            None => Ok(None),
+            Some(value) => Self::new(self.path(key), value).map(Some),
+        }
     }
 
     /// Whether a field is there and not null.
@@ -189,7 +205,7 @@ impl Fields {
     ///
     /// # Errors
     /// It is something else, or longer.
-    pub fn list_up_to(&mut self, key: &str, most: usize) -> Read<Vec<Value>> {
+    pub fn list_up_to(&mut self, key: &str, most: usize) -> Read<Vec<Json<'a>>> {
         let values = self.list(key)?;
         if values.len() > most {
             return Err(self.fault(key, format!("has more than {most} elements")));
@@ -200,7 +216,7 @@ impl Fields {
     /// Notes what was not taken: it does not cross.
     pub fn note_rest(self, notes: &mut Notes) {
         for (key, value) in &self.fields {
-            if !value.is_null() && !QUIET.contains(&key.as_str()) {
+            if !value.is_null() && !QUIET.contains(&key.as_ref()) {
                 notes.dropped(self.path(key), "no other dialect has it");
             }
         }
@@ -209,8 +225,38 @@ impl Fields {
     /// What was not taken and is not null.
     #[must_use]
     pub fn rest(self) -> Map<String, Value> {
-        self.fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        let said = self.fields.into_iter().filter(|(_, value)| !value.is_null());
+        said.map(|(key, value)| (key.into_owned(), value.into_value())).collect()
     }
+}
+
+/// The path of an element of a list: `messages[3]`. There is one for every message and part of a
+/// request, most of which are never shown, so it is put together by hand.
+#[must_use]
+pub fn element_path(list: &str, at: usize) -> String {
+    let mut digits = [b'0'; 20];
+    let (mut first, mut rest) = (digits.len() - 1, at);
+    while rest > 9 {
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        first -= 1;
+    }
+    digits[first] = b'0' + rest as u8;
+    let mut path = String::with_capacity(list.len() + 22);
+    path.push_str(list);
+    path.push('[');
+    path.extend(digits[first..].iter().map(|digit| char::from(*digit)));
+    path.push(']');
+    path
+}
+
+/// Parses a body.
+///
+/// # Errors
+/// It is no JSON.
+pub fn parsed(body: &[u8]) -> Read<Json<'_>> {
+    serde_json::from_slice(body)
+        .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))
 }
 
 /// Reads a whole answer's body as an object.
@@ -256,4 +302,16 @@ pub fn take_map(map: &mut Map<String, Value>, key: &str) -> Option<Map<String, V
 #[must_use]
 pub fn count_of(map: &Map<String, Value>, key: &str) -> u64 {
     map.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::element_path;
+
+    #[test]
+    fn an_element_is_named_by_its_place() {
+        for at in [0, 9, 10, 105, 12_345, usize::MAX] {
+            assert_eq!(element_path("messages", at), format!("messages[{at}]"));
+        }
+    }
 }

@@ -115,6 +115,14 @@ impl DialectPair {
             Dialect::Gemini => gemini::request_in::read_request(body, self.is_stream, &mut notes)?,
             _ => chat::request_in::read_request(body, &mut notes)?,
         };
+        if request.is_empty() {
+            let field = match self.client {
+                Dialect::OpenAiResponses => "input",
+                Dialect::Gemini => "contents",
+                _ => "messages",
+            };
+            return Err(RequestFault::invalid(field, "says nothing"));
+        }
         let mut context = ReplyContext::of(&request, now_unix_s);
         context.renamed_tools = names::fit(&mut request, self.target, &mut notes);
         ids::fit(&mut request, self.target);

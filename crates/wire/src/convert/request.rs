@@ -242,6 +242,12 @@ impl GenerationRequest {
             || self.system.iter().chain(turns).any(|part| part.cache.is_some() || is_marked(part))
     }
 
+    /// Whether nobody says anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.system.is_empty() && self.messages.iter().all(|message| message.parts.is_empty())
+    }
+
     /// Whether the word JSON is said anywhere: OpenAI refuses its JSON mode otherwise.
     #[must_use]
     pub fn mentions_json(&self) -> bool {

@@ -9,7 +9,7 @@
 //!   event. So its writer keeps the answer, within a limit.
 
 mod content;
-pub(super) mod item;
+pub(crate) mod item;
 pub mod reply_in;
 pub mod reply_out;
 pub mod request_in;

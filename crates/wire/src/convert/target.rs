@@ -16,6 +16,17 @@ pub struct TargetProfile<'a> {
 const MAX_COMPLETION_TOKENS: [&str; 3] =
     ["api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"];
 
+/// What becomes of a level of effort in a request with tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffortBesideTools {
+    /// It is taken.
+    Taken,
+    /// It is refused.
+    Refused,
+    /// It must be `none`.
+    MustBeOff,
+}
+
 impl TargetProfile<'_> {
     /// The model's name without a path before it.
     fn name(&self) -> &str {
@@ -38,11 +49,30 @@ impl TargetProfile<'_> {
         is_known || (name.starts_with("gpt-5") && name.contains("chat"))
     }
 
+    /// The number behind the point of a name like `gpt-5.6-mini`.
+    fn minor(&self) -> Option<u32> {
+        let rest = self.name().strip_prefix("gpt-5.")?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    }
+
+    /// What Chat Completions does with a level of effort beside tools. From GPT-5.4 on it refuses
+    /// both together, and from GPT-5.6 on it wants to be told that there shall be no reasoning,
+    /// because otherwise there is.
+    #[must_use]
+    pub fn effort_beside_tools(&self) -> EffortBesideTools {
+        match self.minor() {
+            Some(4 | 5) => EffortBesideTools::Refused,
+            Some(6..) => EffortBesideTools::MustBeOff,
+            _ => EffortBesideTools::Taken,
+        }
+    }
+
     /// OpenAI's word for this much thinking that is nearest to it among those the model takes.
     #[must_use]
     pub fn effort_word(&self, effort: Effort, notes: &mut Notes) -> &'static str {
         let name = self.name();
-        let minor = name.strip_prefix("gpt-5.").and_then(|rest| rest.chars().next()?.to_digit(10));
+        let minor = self.minor();
         let is_first_five = name.starts_with("gpt-5") && minor.is_none();
         let nearest = match effort {
             Effort::Off if minor.is_some() => Effort::Off,
@@ -95,6 +125,7 @@ mod tests {
         check("gpt-5.1", Effort::Off, "none", false);
         check("gpt-5.1", Effort::Highest, "high", true);
         check("gpt-5.2", Effort::Highest, "xhigh", false);
+        check("gpt-5.10-mini", Effort::Highest, "xhigh", false);
         check("gpt-oss-120b", Effort::Minimal, "minimal", false);
         let is_reasoning = |model| TargetProfile { model, host: "" }.is_openai_reasoning_model();
         assert!(is_reasoning("o3") && is_reasoning("openai/gpt-5.1"));

@@ -46,6 +46,7 @@ impl<'a> RequestHead<'a> {
             session: None,
             needs,
             state_id,
+            is_threaded: false,
             shape: BodyShape::NamedByPath { repeats_model: !names.is_empty() },
         })
     }

@@ -5,8 +5,9 @@
 //!   type that is neither image, sound nor film.
 //! - Reasoning is asked for by a level of effort other than `none` and `minimal`, by `thinking`
 //!   that is on, or by a budget for it.
-//! - State is named by `previous_response_id`, `conversation`, `item_reference`, ids of files and
-//!   `cachedContent`. If a body names several, the one that stands first in [`StateKind`] counts.
+//! - State is named by `previous_response_id`, `conversation`, `item_reference`, a `thread` that is
+//!   continued, ids of files and `cachedContent`. If a body names several, the one that stands
+//!   first in [`StateKind`] counts.
 //! - Sealed reasoning is recognised by the fields of its vendor. The last one in the body counts:
 //!   it comes from whoever answered last. A seal that was carried through another vendor's field
 //!   names its vendor.
@@ -15,11 +16,12 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tidegate_core::held_state::{HeldState, StateKind};
+use tidegate_core::held_state::{HeldState, Holder, StateKind};
 use tidegate_core::route::Needs;
 use tidegate_core::settings::Protocol;
 
 use crate::convert::part::{FOREIGN_SEAL, NO_SEAL};
+use crate::convert::responses::item::{OWN_ITEM, OWN_REASONING};
 use crate::json::{Fault, Scanner};
 
 /// How a part with a document names its type in the dialects.
@@ -28,14 +30,25 @@ pub(super) const DOCUMENT_TYPES: [&str; 3] = ["document", "file", "input_file"];
 /// How much of a seal in base64 is decoded: enough to tell the vendors apart.
 const SEAL_HEAD: usize = 20;
 
+/// An object of the input, as far as it may be a reference to an item.
+#[derive(Default)]
+pub(super) struct ItemReference<'a> {
+    pub(super) is_one: bool,
+    pub(super) id: Option<Cow<'a, str>>,
+}
+
 /// What was found of it.
 #[derive(Default)]
 pub(super) struct Wishes<'a> {
     pub(super) has_documents: bool,
     pub(super) wants_schema: bool,
     pub(super) wants_reasoning: bool,
+    /// The answer becomes part of a thread.
+    pub(super) is_threaded: bool,
     state: Option<StateKind>,
     state_id: Option<Cow<'a, str>>,
+    /// An item is named that no provider ever had.
+    is_gone: bool,
     sealed_by: Option<Protocol>,
     /// Whose fields the part of the body that is being read has.
     pub(super) native: Option<Protocol>,
@@ -45,7 +58,9 @@ impl<'a> Wishes<'a> {
     /// The needs with these wishes, and the id of the state that they name.
     pub(super) fn needs(self, needs: Needs) -> (Needs, Option<Cow<'a, str>>) {
         let sealed = self.sealed_by.map(|by| HeldState::new(StateKind::SealedReasoning, Some(by)));
-        let state = self.state.map(|kind| HeldState::new(kind, None)).or(sealed);
+        let holder = self.is_gone.then_some(Holder::Gone);
+        let state = self.state.map(|kind| HeldState { holder, ..HeldState::new(kind, None) });
+        let state = state.or(sealed);
         let needs = Needs {
             documents: self.has_documents,
             json_schema: self.wants_schema,
@@ -85,6 +100,15 @@ impl<'a> Wishes<'a> {
                 let id = word(scanner)?;
                 self.refers_to(StateKind::PreviousResponse, id);
             }
+            "thread" => {
+                let mut previous = None;
+                self.is_threaded = scanner.peek() == Some(b'{');
+                each_field(scanner, |name, scanner| match name {
+                    "previous_message_id" => word(scanner).map(|id| previous = id),
+                    _ => scanner.skip_value(),
+                })?;
+                self.refers_to(StateKind::Thread, previous);
+            }
             "conversation" if scanner.peek() == Some(b'{') => {
                 let mut found = None;
                 each_field(scanner, |name, scanner| match name {
@@ -114,10 +138,18 @@ impl<'a> Wishes<'a> {
     /// A `type` of a part.
     pub(super) fn part_type(&mut self, is: impl Fn(&str) -> bool) {
         self.has_documents |= DOCUMENT_TYPES.iter().any(|name| is(name));
-        if is("item_reference") {
-            self.refers_to(StateKind::StoredItem, None);
-        } else if is("redacted_thinking") {
+        if is("redacted_thinking") {
             self.sealed_by = self.native;
+        }
+    }
+
+    /// An object of the body, which may be a reference to an item. Reasoning that the gateway
+    /// itself named is with nobody, and the request does not need it.
+    pub(super) fn reference(&mut self, reference: &ItemReference<'_>) {
+        let id = reference.id.as_deref().unwrap_or_default();
+        if reference.is_one && !id.starts_with(OWN_REASONING) {
+            self.is_gone |= id.contains(OWN_ITEM);
+            self.refers_to(StateKind::StoredItem, None);
         }
     }
 
@@ -251,7 +283,7 @@ fn each_field<'a>(
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::held_state::StateKind;
+    use tidegate_core::held_state::{Holder, StateKind};
     use tidegate_core::settings::Protocol;
 
     use crate::gemini::{GeminiCall, GeminiMethod};
@@ -324,8 +356,22 @@ mod tests {
         check_state(&head(r#"{"conversation":"c"}"#), StateKind::Conversation, Some("c"));
         let object = r#"{"conversation":{"id":"c"},"input":"x"}"#;
         check_state(&head(object), StateKind::Conversation, Some("c"));
+        let thread = r#"{"thread":{"type":"continue","previous_message_id":"m"},"messages":[]}"#;
+        check_state(&head(thread), StateKind::Thread, Some("m"));
+        assert!(head(thread).is_threaded);
+        let begun = head(r#"{"thread":{"type":"create"},"messages":[]}"#);
+        assert!(begun.is_threaded && begun.needs.state.is_none());
+        assert!(!head(r#"{"thread":null,"messages":[]}"#).is_threaded);
         let item = r#"{"input":[{"type":"item_reference","id":"i"}]}"#;
         check_state(&head(item), StateKind::StoredItem, None);
+        for item in [
+            r#"{"input":[{"type":"item_reference","id":"rs_tg_a_0"}]}"#,
+            r#"{"input":[{"id":"rs_tg_a_0","type":"item_reference"}]}"#,
+        ] {
+            assert_eq!(head(item).needs.state, None, "reasoning that the gateway named: {item}");
+        }
+        let own = head(r#"{"input":[{"type":"item_reference","id":"msg_tg_a_0"}]}"#).needs.state;
+        assert_eq!(own.and_then(|it| it.holder), Some(Holder::Gone), "nobody has such a text");
         let file = r#"{"messages":[{"content":[{"type":"file","file":{"file_id":"f"}}]}]}"#;
         check_state(&head(file), StateKind::File, Some("f"));
         let cached = r#"{"cachedContent":"cachedContents/1","contents":[]}"#;

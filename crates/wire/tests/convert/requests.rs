@@ -325,3 +325,60 @@ fn what_cannot_be_said_is_refused_by_name() {
     );
     assert!(matches!(fault, Err(RequestFault::Impossible { .. })), "{fault:?}");
 }
+
+#[test]
+fn newer_models_of_openai_get_no_effort_beside_tools_in_chat() {
+    let thinking = json!({ "type": "enabled", "budget_tokens": 4000 });
+    let tools = json!([{ "name": "f", "input_schema": { "type": "object" } }]);
+    let with = messages(&json!({ "thinking": thinking, "tools": tools }));
+    let without = messages(&json!({ "thinking": thinking }));
+    for (model, expected) in [
+        ("gpt-5.2", json!("medium")),
+        ("gpt-5.4-mini", Value::Null),
+        ("gpt-5.6-terra", json!("none")),
+    ] {
+        let (sent, notes) = convert(MESSAGES, model, &with).expect("converted");
+        assert_eq!(sent["reasoning_effort"], expected, "{model}");
+        let is_told = notes.contains("Responses API");
+        assert_eq!(is_told, expected != "medium", "{model}: {notes}");
+        let (sent, _) = convert(MESSAGES, model, &without).expect("converted");
+        assert_eq!(sent["reasoning_effort"], "medium", "{model} without tools");
+    }
+    let plain = messages(&json!({ "tools": tools }));
+    let (sent, notes) = convert(MESSAGES, "gpt-5.6", &plain).expect("converted");
+    assert_eq!(sent["reasoning_effort"], "none", "it thinks unless it is told not to");
+    assert!(!notes.contains("reasoning"), "nothing was asked for: {notes}");
+}
+
+#[test]
+fn an_effort_without_thinking_is_told_as_lost() {
+    let request = messages(&json!({ "output_config": { "effort": "low" } }));
+    let (_, notes) = convert(MESSAGES, "gpt-5.1", &request).expect("converted");
+    assert!(notes.contains("dropped `output_config.effort`"), "{notes}");
+}
+
+#[test]
+fn a_thread_is_begun_with_a_note_and_never_continued() {
+    let begun = messages(&json!({ "thread": { "type": "create" } }));
+    let (sent, notes) = convert(MESSAGES, "gpt-5.1", &begun).expect("converted");
+    assert!(sent.get("thread").is_none() && notes.contains("dropped `thread`"), "{notes}");
+    let thread = json!({ "type": "continue", "previous_message_id": "msg_1" });
+    let fault = convert(MESSAGES, "gpt-5.1", &messages(&json!({ "thread": thread })));
+    assert!(matches!(fault, Err(RequestFault::Impossible { .. })), "{fault:?}");
+}
+
+#[test]
+fn what_a_client_found_itself_reaches_every_provider_as_text() {
+    let found = json!({ "type": "search_result", "source": "https://a.example", "title": "Tides",
+        "content": [{ "type": "text", "text": "High water is at six." }],
+        "citations": { "enabled": true } });
+    let pieces = json!({ "type": "document", "source": { "type": "content", "content": [
+        { "type": "text", "text": "one" }, { "type": "text", "text": "two" }] } });
+    let request = json!({ "model": "m", "max_tokens": 9, "messages": [
+        { "role": "user", "content": [found, pieces, { "type": "text", "text": "When?" }] }] });
+    let (sent, notes) = convert(MESSAGES, "gpt-4.1", &request).expect("converted");
+    let content = &sent["messages"][0]["content"];
+    assert_eq!(content[0]["text"], "Tides\nhttps://a.example\nHigh water is at six.");
+    assert_eq!(content[1]["text"], "one\ntwo");
+    assert!(notes.contains("rewritten `search_result`"), "{notes}");
+}

@@ -215,3 +215,23 @@ fn a_call_of_a_free_text_tool_is_free_text_again() {
         .filter_map(|it| it["choices"][0]["delta"]["tool_calls"][0]["custom"]["input"].as_str());
     assert_eq!(inputs.collect::<String>(), "*** Begin");
 }
+
+#[test]
+fn an_answer_of_calls_alone_has_no_text_not_even_an_empty_one() {
+    let (start, rest) = MESSAGES_STREAM.split_once("event: content_block_start").expect("a block");
+    let calls = rest
+        .find("event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2");
+    let calls = &rest[calls.expect("the first call")..];
+    let stream = format!("{start}{calls}");
+    let first = |stream: &str| {
+        let out = run(CHAT, MESSAGES, &[stream.as_bytes()]);
+        let data =
+            out.lines().next().and_then(|line| line.strip_prefix("data: ")).expect("a chunk");
+        parse(data.as_bytes())["choices"][0]["delta"].clone()
+    };
+    assert_eq!(first(&stream), serde_json::json!({ "role": "assistant", "content": null }));
+    let text = rest
+        .find("event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1");
+    let text = format!("{start}{}", &rest[text.expect("the text")..]);
+    assert_eq!(first(&text), serde_json::json!({ "role": "assistant", "content": "" }));
+}

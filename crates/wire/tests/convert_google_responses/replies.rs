@@ -129,11 +129,12 @@ fn a_refusal_without_words_is_incomplete_for_a_client_of_responses() {
 
 #[test]
 fn a_tool_of_free_text_is_called_with_free_text() {
-    let reply = gemini_reply(&json!({"responseId": "r", "candidates": [{"content": {"parts": [
+    let mut reply = gemini_reply(&json!({"responseId": "r", "candidates": [{"content": {"parts": [
         {"functionCall": {"name": "patch", "args": {"input": "*** Begin"}}}]},
         "finishReason": "STOP"}]}));
     let free_text_tools = vec!["patch".to_owned()];
     let context = ReplyContext { free_text_tools, ..ReplyContext::default() };
+    context.restore(&mut reply.parts);
     let body = parsed(&responses::reply_out::write_reply(&reply, &context));
     assert_eq!(
         body["output"][0],

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use tidegate_wire::convert::api_error::ErrorType;
 use tidegate_wire::convert::context::ReplyContext;
+use tidegate_wire::convert::pair::DialectPair;
 use tidegate_wire::convert::reply::StopReason;
 use tidegate_wire::convert::stream::{StreamEvent, WriteStream};
 use tidegate_wire::convert::{gemini, responses};
+use tidegate_wire::dialect::Dialect;
 
 use crate::{data_of, events_of, stream_of};
 
@@ -247,19 +249,24 @@ fn an_answer_that_comes_only_in_the_last_event_is_told() {
 fn free_text_is_unwrapped_at_the_end_of_its_call() {
     let free_text_tools = vec!["patch".to_owned()];
     let context = ReplyContext { free_text_tools, ..ReplyContext::default() };
-    let mut writer = responses::stream_out::ResponsesStreamWriter::new(context);
-    let start = StreamEvent::ToolCallStart {
-        id: "a".into(),
-        name: "patch".into(),
-        seal: None,
-        is_free_text: false,
-    };
-    let delta = |text: &str| StreamEvent::ToolCallDelta(text.into());
-    let events = vec![start, delta("{\"input\":"), delta("\"*** B\"}"), StreamEvent::ToolCallEnd];
-    let written = data_of(&stream_of(&mut writer, events));
-    let deltas: Vec<&Value> =
-        written.iter().filter(|it| it["type"] == "response.custom_tool_call_input.delta").collect();
+    let pair = DialectPair::new(Dialect::OpenAiResponses, Dialect::OpenAiChat).expect("a pair");
+    let mut converter = pair.stream(&context, 1 << 20);
+    let mut out = Vec::new();
+    for delta in [
+        json!({"tool_calls": [{"index": 0, "id": "a", "type": "function",
+            "function": {"name": "patch", "arguments": "{\"input\":"}}]}),
+        json!({"tool_calls": [{"index": 0, "function": {"arguments": "\"*** B\"}"}}]}),
+    ] {
+        let chunk = json!({"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta}]});
+        converter.feed(format!("data: {chunk}\n\n").into(), &mut out).expect("a good chunk");
+    }
+    let end =
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
+    converter.feed(format!("{end}data: [DONE]\n\n").into(), &mut out).expect("a good end");
+    let written = data_of(&out);
+    let of_kind = |kind: &str| written.iter().filter(|it| it["type"] == kind).collect::<Vec<_>>();
+    let deltas = of_kind("response.custom_tool_call_input.delta");
     assert_eq!(deltas.len(), 1);
     assert_eq!(deltas[0]["delta"], "*** B");
-    assert_eq!(written[written.len() - 1]["item"]["input"], "*** B");
+    assert_eq!(of_kind("response.output_item.done")[0]["item"]["input"], "*** B");
 }

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::convert::fault::RequestFault;
-use crate::convert::fields::Fields;
+use crate::convert::fields::{Fields, element_path};
+use crate::convert::json_in::Json;
 use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{
@@ -67,7 +68,7 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     Ok(request)
 }
 
-fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
     let older = fields.count("max_tokens")?;
     let sampling = &mut request.sampling;
     sampling.max_tokens = fields.count("max_completion_tokens")?.or(older);
@@ -81,12 +82,11 @@ fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<(
     let alternatives = fields.count("top_logprobs")?;
     let is_wanted = fields.boolean("logprobs")?.unwrap_or_default();
     sampling.logprobs = is_wanted.then(|| alternatives.unwrap_or_default());
-    sampling.stop = match fields.take("stop") {
+    sampling.stop = match fields.take_json("stop") {
         None => Vec::new(),
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(texts)) => {
-            let texts: Option<Vec<String>> =
-                texts.into_iter().map(|text| text.as_str().map(str::to_owned)).collect();
+        Some(Json::String(text)) => vec![text],
+        Some(Json::Array(texts)) => {
+            let texts: Option<Vec<String>> = texts.into_iter().map(Json::into_text).collect();
             texts.ok_or_else(|| fields.fault("stop", "must be a string or an array of them"))?
         }
         Some(_) => return Err(fields.fault("stop", "must be a string or an array of them")),
@@ -94,7 +94,7 @@ fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<(
     Ok(())
 }
 
-fn read_effort(fields: &mut Fields) -> Read<Option<Reasoning>> {
+fn read_effort(fields: &mut Fields<'_>) -> Read<Option<Reasoning>> {
     let Some(word) = fields.string("reasoning_effort")? else { return Ok(None) };
     let effort = Effort::of_word(&word);
     let effort =
@@ -102,7 +102,7 @@ fn read_effort(fields: &mut Fields) -> Read<Option<Reasoning>> {
     Ok(Some(Reasoning { effort: Some(effort), budget_tokens: None, is_shown: true }))
 }
 
-fn read_output(fields: &mut Fields) -> Read<OutputFormat> {
+fn read_output(fields: &mut Fields<'_>) -> Read<OutputFormat> {
     let Some(mut format) = fields.object("response_format")? else {
         return Ok(OutputFormat::Text);
     };
@@ -123,7 +123,7 @@ fn read_output(fields: &mut Fields) -> Read<OutputFormat> {
     }
 }
 
-fn read_tool(mut tool: Fields, notes: &mut Notes) -> Read<ToolDefinition> {
+fn read_tool(mut tool: Fields<'_>, notes: &mut Notes) -> Read<ToolDefinition> {
     let kind = tool.string("type")?.unwrap_or_else(|| "function".to_owned());
     let is_free_text = match kind.as_str() {
         "function" => false,
@@ -145,18 +145,18 @@ fn read_tool(mut tool: Fields, notes: &mut Notes) -> Read<ToolDefinition> {
     Ok(ToolDefinition { name, description, is_strict, input, cache })
 }
 
-fn read_schema(body: &mut Fields) -> Read<Option<Value>> {
+fn read_schema(body: &mut Fields<'_>) -> Read<Option<Value>> {
     match body.take("parameters") {
         Some(schema) if !schema.is_object() => Err(body.fault("parameters", "must be an object")),
         schema => Ok(schema),
     }
 }
 
-fn read_tool_choice(fields: &mut Fields) -> Read<Option<ToolChoice>> {
+fn read_tool_choice(fields: &mut Fields<'_>) -> Read<Option<ToolChoice>> {
     let words = "must be `none`, `auto`, `required` or name a tool";
-    match fields.take("tool_choice") {
+    match fields.take_json("tool_choice") {
         None => Ok(None),
-        Some(Value::String(word)) => match word.as_str() {
+        Some(Json::String(word)) => match word.as_str() {
             "auto" => Ok(Some(ToolChoice::Auto)),
             "none" => Ok(Some(ToolChoice::Disabled)),
             "required" | "any" => Ok(Some(ToolChoice::Required)),
@@ -180,7 +180,7 @@ fn read_tool_choice(fields: &mut Fields) -> Read<Option<ToolChoice>> {
 }
 
 fn read_message(
-    mut message: Fields,
+    mut message: Fields<'_>,
     request: &mut GenerationRequest,
     free_text_calls: &mut BTreeSet<String>,
     notes: &mut Notes,
@@ -229,7 +229,7 @@ fn read_message(
     Ok(())
 }
 
-fn read_assistant(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
+fn read_assistant(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>> {
     let mut parts = Vec::new();
     let thinking = match message.string("reasoning_content")? {
         Some(text) => Some(text),
@@ -253,7 +253,7 @@ fn read_assistant(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
     Ok(parts)
 }
 
-fn read_tool_call(mut call: Fields) -> Read<ToolCall> {
+fn read_tool_call(mut call: Fields<'_>) -> Read<ToolCall> {
     let id = call.required_string("id")?;
     let kind = call.string("type")?.unwrap_or_else(|| "function".to_owned());
     let body = call.object(&kind)?;
@@ -270,7 +270,7 @@ fn read_tool_call(mut call: Fields) -> Read<ToolCall> {
 }
 
 /// Google's signature of a call, where its own layer for OpenAI's clients puts it.
-fn read_signature(call: &mut Fields) -> Read<Option<Seal>> {
+fn read_signature(call: &mut Fields<'_>) -> Read<Option<Seal>> {
     let Some(mut extra) = call.object("extra_content")? else { return Ok(None) };
     let Some(mut google) = extra.object("google")? else { return Ok(None) };
     let signature = google.string("thought_signature")?;
@@ -278,32 +278,32 @@ fn read_signature(call: &mut Fields) -> Read<Option<Seal>> {
 }
 
 /// The content of a message: a string, or a list of parts.
-fn read_content(message: &mut Fields, notes: &mut Notes) -> Read<Vec<Part>> {
-    match message.take("content") {
+fn read_content(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>> {
+    match message.take_json("content") {
         None => Ok(Vec::new()),
-        Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
-        Some(Value::String(text)) => Ok(vec![Part::text(text)]),
-        Some(Value::Array(values)) => {
+        Some(Json::String(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(Json::String(text)) => Ok(vec![Part::text(text)]),
+        Some(Json::Array(values)) => {
             let base = message.path("content");
             let numbered = values.into_iter().enumerate();
             numbered
-                .map(|(at, value)| read_part(Fields::new(format!("{base}[{at}]"), value)?, notes))
+                .map(|(at, value)| read_part(Fields::new(element_path(&base, at), value)?, notes))
                 .collect()
         }
         Some(_) => Err(message.fault("content", "must be a string or an array of parts")),
     }
 }
 
-fn read_part(mut part: Fields, notes: &mut Notes) -> Read<Part> {
+fn read_part(mut part: Fields<'_>, notes: &mut Notes) -> Read<Part> {
     let kind = part.required_string("type")?;
     let cache = read_cache(&mut part)?;
-    let missing = |part: &Fields, key: &str| part.fault(key, "is missing");
+    let missing = |part: &Fields<'_>, key: &str| part.fault(key, "is missing");
     let content = match kind.as_str() {
         "text" => Content::Text(part.required_string("text")?),
         "refusal" => Content::Refusal(part.required_string("refusal")?),
         "image_url" => {
-            let image = match part.take("image_url") {
-                Some(Value::String(url)) => serde_json::json!({ "url": url }),
+            let image = match part.take_json("image_url") {
+                Some(Json::String(url)) => Json::Object(vec![("url".into(), Json::String(url))]),
                 Some(value) => value,
                 None => return Err(missing(&part, "image_url")),
             };
@@ -340,7 +340,7 @@ fn read_part(mut part: Fields, notes: &mut Notes) -> Read<Part> {
 }
 
 /// The marker that some servers of this dialect share with Messages.
-fn read_cache(part: &mut Fields) -> Read<Option<CacheMark>> {
+fn read_cache(part: &mut Fields<'_>) -> Read<Option<CacheMark>> {
     let Some(mut mark) = part.object("cache_control")? else { return Ok(None) };
     Ok(Some(CacheMark { ttl: mark.string("ttl")? }))
 }

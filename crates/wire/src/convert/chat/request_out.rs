@@ -10,7 +10,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::convert::fault::RequestFault;
-use crate::convert::json_out::bytes;
+use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult};
 use crate::convert::request::{
@@ -19,7 +19,7 @@ use crate::convert::request::{
 };
 use crate::convert::schema::{strict, tool_input};
 use crate::convert::servers;
-use crate::convert::target::TargetProfile;
+use crate::convert::target::{EffortBesideTools, TargetProfile};
 
 type Written<T> = Result<T, RequestFault>;
 
@@ -95,13 +95,13 @@ fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> Written<Vec
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         let text = joined_text(&request.system, "\n\n");
-        messages.push(json!({ "role": "system", "content": text }));
+        messages.push(object([("role", "system".into()), ("content", text.into())]));
     }
     for message in &request.messages {
         match message.role {
             Role::System => {
                 let text = joined_text(&message.parts, "\n\n");
-                messages.push(json!({ "role": "system", "content": text }));
+                messages.push(object([("role", "system".into()), ("content", text.into())]));
             }
             Role::User => write_user(message, &mut messages, notes)?,
             Role::Assistant => messages.push(write_assistant(message)),
@@ -135,9 +135,10 @@ fn write_user(message: &Message, messages: &mut Vec<Value>, notes: &mut Notes) -
     match parts.as_mut_slice() {
         [] => {}
         [only] if only["type"] == "text" => {
-            messages.push(json!({ "role": "user", "content": only["text"].take() }));
+            let text = only["text"].take();
+            messages.push(object([("role", "user".into()), ("content", text)]));
         }
-        _ => messages.push(json!({ "role": "user", "content": parts })),
+        _ => messages.push(object([("role", "user".into()), ("content", parts.into())])),
     }
     Ok(())
 }
@@ -159,7 +160,8 @@ fn write_tool_result(
             moved.extend(write_part(&part.content, notes)?);
         }
     }
-    Ok(json!({ "role": "tool", "tool_call_id": result.call_id, "content": text }))
+    let id = result.call_id.as_str();
+    Ok(object([("role", "tool".into()), ("tool_call_id", id.into()), ("content", text.into())]))
 }
 
 /// One part of a user message. Thinking and calls, which no user says, are nothing.
@@ -217,7 +219,7 @@ fn write_assistant(message: &Message) -> Value {
     let text = joined_text(&message.parts, "");
     let has_no_text = text.is_empty() && (!calls.is_empty() || refusal.is_some());
     let content = if has_no_text { Value::Null } else { Value::String(text) };
-    let mut written = json!({ "role": "assistant", "content": content });
+    let mut written = object([("role", "assistant".into()), ("content", content)]);
     if let Some(refusal) = refusal {
         written["refusal"] = json!(refusal);
     }
@@ -277,14 +279,14 @@ fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
         }
     };
     let is_strict = strict(tool.is_strict, &parameters, &tool.name, notes);
-    let mut function = json!({ "name": tool.name, "parameters": parameters });
+    let mut function = object([("name", tool.name.as_str().into()), ("parameters", parameters)]);
     if let Some(description) = &tool.description {
         function["description"] = json!(description);
     }
     if let Some(is_strict) = is_strict {
         function["strict"] = json!(is_strict);
     }
-    json!({ "type": "function", "function": function })
+    object([("type", "function".into()), ("function", function)])
 }
 
 fn write_sampling(
@@ -341,16 +343,40 @@ fn write_sampling(
         body.insert("logprobs".into(), true.into());
         body.insert("top_logprobs".into(), alternatives.min(MAX_LOGPROBS).into());
     }
-    if let Some(reasoning) = request.reasoning {
-        let by_budget = reasoning.budget_tokens.map(Effort::of_budget);
-        match reasoning.effort.or(by_budget) {
-            Some(effort) if is_thinker => {
-                let word = target.effort_word(effort, notes);
-                body.insert("reasoning_effort".into(), word.into());
-            }
-            None | Some(Effort::Off) => {}
-            Some(_) => notes.dropped("reasoning", "this model has no level of effort"),
-        }
-    }
+    write_effort(request, target, body, notes);
     Ok(())
+}
+
+fn write_effort(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    body: &mut Map<String, Value>,
+    notes: &mut Notes,
+) {
+    let asked = request
+        .reasoning
+        .and_then(|reasoning| reasoning.effort.or(reasoning.budget_tokens.map(Effort::of_budget)));
+    let beside_tools = match request.tools.is_empty() {
+        true => EffortBesideTools::Taken,
+        false => target.effort_beside_tools(),
+    };
+    let is_asked = asked.is_some_and(|effort| effort != Effort::Off);
+    match (beside_tools, asked) {
+        (EffortBesideTools::Taken, Some(effort)) if target.is_openai_reasoning_model() => {
+            let word = target.effort_word(effort, notes);
+            body.insert("reasoning_effort".into(), word.into());
+        }
+        (EffortBesideTools::Taken, _) if is_asked => {
+            notes.dropped("reasoning", "this model has no level of effort");
+        }
+        (EffortBesideTools::Refused | EffortBesideTools::MustBeOff, _) => {
+            if is_asked {
+                notes.dropped("reasoning", "with tools it needs the Responses API for this model");
+            }
+            if beside_tools == EffortBesideTools::MustBeOff {
+                body.insert("reasoning_effort".into(), "none".into());
+            }
+        }
+        (EffortBesideTools::Taken, _) => {}
+    }
 }

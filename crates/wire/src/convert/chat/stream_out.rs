@@ -2,6 +2,10 @@
 //!
 //! Order: a chunk with the role, chunks with content, one with the finish reason, one with the
 //! usage if the client asked for it, `[DONE]`. An error is a chunk of its own without `[DONE]`.
+//!
+//! The chunk with the role waits for what comes next: before words its content is empty, before
+//! anything else it is null, as OpenAI writes it. SDKs add the deltas up, and an answer of calls
+//! alone must not end with a text.
 
 use serde_json::{Value, json};
 
@@ -21,6 +25,8 @@ pub struct ChatStreamWriter {
     /// How many calls have begun.
     calls: u64,
     is_free_text: bool,
+    /// Whether the chunk with the role is still owed.
+    owes_role: bool,
     /// Whether the call that is open has arguments.
     has_arguments: bool,
     has_refusal: bool,
@@ -37,6 +43,7 @@ impl ChatStreamWriter {
             head: String::new(),
             calls: 0,
             is_free_text: false,
+            owes_role: false,
             has_arguments: false,
             has_refusal: false,
             usage: None,
@@ -69,6 +76,21 @@ impl ChatStreamWriter {
         out.extend_from_slice(b"},\"logprobs\":null,\"finish_reason\":null}]}\n\n");
     }
 
+    /// Writes the chunk with the role before the first event that needs it.
+    fn write_role(&mut self, next: &StreamEvent, out: &mut Vec<u8>) {
+        let content = match next {
+            StreamEvent::Text(_) | StreamEvent::Refusal(_) => json!(""),
+            StreamEvent::Start { .. }
+            | StreamEvent::Usage(_)
+            | StreamEvent::ThinkingSeal(_)
+            | StreamEvent::Error(_) => return,
+            _ => Value::Null,
+        };
+        if std::mem::take(&mut self.owes_role) {
+            self.delta(&json!({ "role": "assistant", "content": content }), out);
+        }
+    }
+
     fn call(&self, mut call: Value, out: &mut Vec<u8>) {
         call["index"] = json!(self.calls.saturating_sub(1));
         self.delta(&json!({ "tool_calls": [call] }), out);
@@ -90,6 +112,7 @@ impl WriteStream for ChatStreamWriter {
         if self.is_over {
             return;
         }
+        self.write_role(&event, out);
         match event {
             StreamEvent::Start { id, model, created_unix_s } => {
                 let head = json!({
@@ -100,7 +123,7 @@ impl WriteStream for ChatStreamWriter {
                 });
                 self.head = head.to_string();
                 self.head.pop();
-                self.delta(&json!({ "role": "assistant", "content": "" }), out);
+                self.owes_role = true;
             }
             StreamEvent::Text(text) => self.text("content", &text, out),
             StreamEvent::Refusal(text) => {

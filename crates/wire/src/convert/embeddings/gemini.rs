@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{EmbeddingReply, EmbeddingRequest};
 use crate::convert::fault::{ReplyFault, RequestFault};
-use crate::convert::fields::{Fields, reply_object, take_list};
+use crate::convert::fields::{Fields, parsed, reply_object, take_list};
 use crate::convert::gemini::spelling;
 use crate::convert::notes::Notes;
 
@@ -13,9 +13,7 @@ use crate::convert::notes::Notes;
 /// # Errors
 /// It is not a request of this dialect, or embeds something else than text.
 pub fn read_request(body: &[u8], is_single: bool) -> Result<EmbeddingRequest, RequestFault> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))?;
-    let mut fields = Fields::new(String::new(), spelling::normal(value))?;
+    let mut fields = Fields::new(String::new(), spelling::normal(parsed(body)?))?;
     let mut request = EmbeddingRequest { is_single, ..EmbeddingRequest::default() };
     if is_single {
         one(fields, &mut request)?;
@@ -27,7 +25,7 @@ pub fn read_request(body: &[u8], is_single: bool) -> Result<EmbeddingRequest, Re
     Ok(request)
 }
 
-fn one(mut fields: Fields, request: &mut EmbeddingRequest) -> Result<(), RequestFault> {
+fn one(mut fields: Fields<'_>, request: &mut EmbeddingRequest) -> Result<(), RequestFault> {
     let Some(mut content) = fields.object("content")? else {
         return Err(fields.fault("content", "is missing"));
     };

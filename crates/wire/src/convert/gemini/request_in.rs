@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 
 use super::{schema, signature, spelling, thinking};
 use crate::convert::fault::RequestFault;
-use crate::convert::fields::Fields;
+use crate::convert::fields::{Fields, parsed};
+use crate::convert::json_in::Json;
 use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult, Vendor};
@@ -31,16 +32,19 @@ type Read<T> = Result<T, RequestFault>;
 /// # Errors
 /// It is not a request of this dialect, or refers to state at Google.
 pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<GenerationRequest> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))?;
-    mixed::refuse(Dialect::Gemini, |key| value.get(key).is_some_and(|it| !it.is_null()))?;
+    let value = parsed(body)?;
+    let has = |key: &str| match &value {
+        Json::Object(fields) => fields.iter().any(|it| it.0 == key && !it.1.is_null()),
+        _ => false,
+    };
+    mixed::refuse(Dialect::Gemini, has)?;
     let mut fields = Fields::new(String::new(), spelling::normal(value))?;
     if fields.take("cachedContent").is_some() {
         return Err(RequestFault::impossible("`cachedContent`, which Google keeps,"));
     }
     let mut request =
         GenerationRequest { is_stream, includes_usage: true, ..GenerationRequest::default() };
-    if let Some(instruction) = fields.take("systemInstruction") {
+    if let Some(instruction) = fields.take_json("systemInstruction") {
         request.system = system(fields.path("systemInstruction"), instruction)?;
     }
     let mut calls = KnownCalls::default();
@@ -64,8 +68,8 @@ pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<Gen
     Ok(request)
 }
 
-fn system(path: String, instruction: Value) -> Read<Vec<Part>> {
-    if let Value::String(text) = instruction {
+fn system(path: String, instruction: Json<'_>) -> Read<Vec<Part>> {
+    if let Json::String(text) = instruction {
         return Ok(vec![Part::text(text)]);
     }
     let mut parts = Vec::new();
@@ -124,7 +128,7 @@ impl KnownCalls {
 }
 
 fn message(
-    mut content: Fields,
+    mut content: Fields<'_>,
     calls: &mut KnownCalls,
     notes: &mut Notes,
 ) -> Read<(Role, Vec<Part>)> {
@@ -141,7 +145,7 @@ fn message(
 }
 
 fn part(
-    mut fields: Fields,
+    mut fields: Fields<'_>,
     calls: &mut KnownCalls,
     notes: &mut Notes,
     parts: &mut Vec<Part>,
@@ -191,7 +195,7 @@ fn part(
     Ok(())
 }
 
-fn tool_result(mut fields: Fields, calls: &mut KnownCalls) -> Read<ToolResult> {
+fn tool_result(mut fields: Fields<'_>, calls: &mut KnownCalls) -> Read<ToolResult> {
     let name = fields.required_string("name")?;
     let id = fields.string("id")?;
     let response = fields.take("response").unwrap_or(Value::Object(Map::new()));
@@ -220,7 +224,7 @@ fn result_text(response: Value) -> (String, bool) {
 }
 
 /// An image, document or sound.
-fn media(fields: &mut Fields) -> Read<Option<Part>> {
+fn media(fields: &mut Fields<'_>) -> Read<Option<Part>> {
     let (media_type, source) = if let Some(mut data) = fields.object("inlineData")? {
         let media_type = data.required_string("mimeType")?;
         let data = data.required_string("data")?;
@@ -246,7 +250,7 @@ fn media(fields: &mut Fields) -> Read<Option<Part>> {
     })))
 }
 
-fn tools(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn tools(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let room = MAX_TOOLS.saturating_sub(request.tools.len());
     for mut function in fields.objects_up_to("functionDeclarations", room)? {
         let parameters = function.take("parameters").map(schema::read);
@@ -267,12 +271,16 @@ fn tools(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes)
     Ok(())
 }
 
-fn tool_choice(mut config: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn tool_choice(
+    mut config: Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> Read<()> {
     let Some(mut calling) = config.object("functionCallingConfig")? else { return Ok(()) };
     let names: Vec<String> = calling
         .list_up_to("allowedFunctionNames", MAX_TOOLS)?
         .into_iter()
-        .filter_map(|name| name.as_str().map(str::to_owned))
+        .filter_map(Json::into_text)
         .collect();
     let choice = match calling.string("mode")?.as_deref().map(str::to_ascii_uppercase).as_deref() {
         None | Some("MODE_UNSPECIFIED") => return Ok(()),
@@ -297,11 +305,11 @@ fn tool_choice(mut config: Fields, request: &mut GenerationRequest, notes: &mut 
     Ok(())
 }
 
-fn generation_config(mut config: Fields, request: &mut GenerationRequest) -> Read<()> {
+fn generation_config(mut config: Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
     let mut stop = Vec::new();
     for one in config.list("stopSequences")? {
         match one {
-            Value::String(text) => stop.push(text),
+            Json::String(text) => stop.push(text),
             _ => return Err(config.fault("stopSequences", "must be a list of strings")),
         }
     }
@@ -320,6 +328,11 @@ fn generation_config(mut config: Fields, request: &mut GenerationRequest) -> Rea
         choices: config.count("candidateCount")?,
         logprobs: wants_logprobs.then(|| alternatives.unwrap_or_default()),
     };
+    for kind in config.list("responseModalities")? {
+        if kind.into_text().is_none_or(|kind| !kind.eq_ignore_ascii_case("text")) {
+            return Err(RequestFault::impossible("a wish for an answer other than text"));
+        }
+    }
     if let Some(thinking) = config.object("thinkingConfig")? {
         request.reasoning = Some(thinking::read(&thinking.rest()));
     }

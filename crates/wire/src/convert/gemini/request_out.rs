@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::spelling::without_nulls;
 use super::{schema, signature, thinking};
 use crate::convert::fault::RequestFault;
-use crate::convert::json_out::bytes;
+use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, Seal, ToolCall, ToolResult, Vendor};
 use crate::convert::request::{
@@ -30,6 +30,10 @@ const MAX_STOPS: usize = 5;
 
 /// The most alternatives of a token that Gemini tells.
 const MAX_LOGPROBS: u64 = 20;
+
+/// Fields that newer models refuse, and what other dialects call them.
+const PENALTIES: [(&str, &str); 2] =
+    [("frequencyPenalty", "frequency_penalty"), ("presencePenalty", "presence_penalty")];
 
 /// Writes the body.
 ///
@@ -68,7 +72,7 @@ pub fn write_request(
     let mut body = Map::new();
     body.insert("contents".into(), contents.into());
     if !system.is_empty() {
-        body.insert("systemInstruction".into(), json!({ "parts": system }));
+        body.insert("systemInstruction".into(), object([("parts", system.into())]));
     }
     tools(request, &mut body, notes);
     let config = generation_config(request, target, notes)?;
@@ -90,7 +94,7 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
         known.extend(parts);
         return;
     }
-    contents.push(json!({"role": role, "parts": parts}));
+    contents.push(object([("role", role.into()), ("parts", parts.into())]));
 }
 
 fn text_of(part: &Part) -> Option<Value> {
@@ -162,9 +166,9 @@ impl PartsWriter<'_> {
             let problem = format!("has arguments of `{}` that are no JSON object", call.name);
             return Err(RequestFault::invalid("tool call", problem));
         };
-        let mut value = json!({
-            "functionCall": {"id": call.id, "name": call.name, "args": args},
-        });
+        let (id, name) = (call.id.as_str().into(), call.name.as_str().into());
+        let call_value = object([("id", id), ("name", name), ("args", args)]);
+        let mut value = object([("functionCall", call_value)]);
         self.sign(&mut value, call.seal.as_ref());
         // Of parallel calls Gemini signs the first only.
         let is_first = !self.parts.iter().any(|part| part.get("functionCall").is_some());
@@ -209,15 +213,15 @@ impl PartsWriter<'_> {
             }
         }
         let text = texts.join("\n");
-        let object = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
-        let response = match object {
+        let parsed = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
+        let response = match parsed {
             _ if result.is_error => json!({ "error": text }),
             Some(object) => object,
             None => json!({ "result": text }),
         };
-        let mut value = json!({
-            "functionResponse": {"id": result.call_id, "name": name, "response": response},
-        });
+        let (id, name) = (result.call_id.as_str().into(), name.into());
+        let answer = object([("id", id), ("name", name), ("response", response)]);
+        let mut value = object([("functionResponse", answer)]);
         if thinking::wants_signatures(self.target.model) {
             if !files.is_empty() {
                 value["functionResponse"]["parts"] = files.into();
@@ -285,7 +289,7 @@ fn tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut
     let mut list: Vec<Value> = Vec::new();
     if !request.tools.is_empty() {
         let functions = request.tools.iter().map(|tool| declaration(tool, notes));
-        list.push(json!({"functionDeclarations": functions.collect::<Vec<_>>()}));
+        list.push(object([("functionDeclarations", functions.collect())]));
     }
     for tool in &request.hosted_tools {
         if tool.vendor == Vendor::Google {
@@ -344,6 +348,13 @@ fn generation_config(
     notes: &mut Notes,
 ) -> Written<Map<String, Value>> {
     let mut config = sampling(&request.sampling, notes)?;
+    if thinking::refuses_penalties(target.model) {
+        for (key, name) in PENALTIES {
+            if config.shift_remove(key).is_some() {
+                notes.dropped(name, "this model refuses it");
+            }
+        }
+    }
     if let Some(reasoning) = &request.reasoning
         && let Some(value) = thinking::written(target.model, reasoning, notes)
     {

@@ -2,7 +2,8 @@
 //!
 //! A model that cannot think refuses the field, and the models that can differ in what they take,
 //! so the writer goes by the family that the model's name says. Names of no known family get a
-//! budget, which every family since 2.5 accepts.
+//! budget, which every family since 2.5 accepts. The table is from Google's pages on thinking and
+//! on the models, read in November 2026.
 
 use serde_json::{Map, Value};
 
@@ -18,6 +19,8 @@ enum ThinkingFamily {
     Budget { least: u64, most: u64 },
     /// `low` or `high`.
     TwoLevels,
+    /// `low`, `medium` or `high`: what every model since 3.1 takes.
+    ThreeLevels,
     /// `minimal`, `low`, `medium` or `high`.
     FourLevels,
 }
@@ -32,7 +35,11 @@ fn family(model: &str) -> ThinkingFamily {
     } else if is("gemini-3-pro") {
         ThinkingFamily::TwoLevels
     } else if is("gemini-") && !is("gemini-2") {
-        ThinkingFamily::FourLevels
+        let has_least = ["gemini-3-flash", "gemini-3.1-flash", "gemini-3.5-flash"];
+        match has_least.into_iter().any(is) {
+            true => ThinkingFamily::FourLevels,
+            false => ThinkingFamily::ThreeLevels,
+        }
     } else {
         ThinkingFamily::Budget { least: 0, most: 24_576 }
     }
@@ -40,7 +47,17 @@ fn family(model: &str) -> ThinkingFamily {
 
 /// Whether a model refuses calls in the history that have no signature.
 pub(in crate::convert) fn wants_signatures(model: &str) -> bool {
-    matches!(family(model), ThinkingFamily::TwoLevels | ThinkingFamily::FourLevels)
+    matches!(
+        family(model),
+        ThinkingFamily::TwoLevels | ThinkingFamily::ThreeLevels | ThinkingFamily::FourLevels
+    )
+}
+
+/// Whether a model answers penalties with an error: those since 3.5.
+pub(super) fn refuses_penalties(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_older = ["gemini-3-", "gemini-3.0", "gemini-3.1"].iter().any(|it| name.starts_with(it));
+    wants_signatures(model) && !is_older
 }
 
 /// Reads the object.
@@ -71,7 +88,9 @@ pub(super) fn written(model: &str, reasoning: &Reasoning, notes: &mut Notes) -> 
                 config.insert("thinkingBudget".into(), budget.into());
             }
         }
-        family @ (ThinkingFamily::TwoLevels | ThinkingFamily::FourLevels) => {
+        family @ (ThinkingFamily::TwoLevels
+        | ThinkingFamily::ThreeLevels
+        | ThinkingFamily::FourLevels) => {
             let effort = reasoning.effort.or(reasoning.budget_tokens.map(Effort::of_budget));
             if let Some(effort) = effort {
                 if reasoning.effort.is_none() {
@@ -93,8 +112,8 @@ fn level(family: ThinkingFamily, effort: Effort) -> &'static str {
     match (effort, family) {
         (Effort::Off | Effort::Minimal | Effort::Low, ThinkingFamily::TwoLevels) => "low",
         (_, ThinkingFamily::TwoLevels) | (Effort::High | Effort::Highest, _) => "high",
-        (Effort::Off | Effort::Minimal, _) => "minimal",
-        (Effort::Low, _) => "low",
+        (Effort::Off | Effort::Minimal, ThinkingFamily::FourLevels) => "minimal",
+        (Effort::Off | Effort::Minimal | Effort::Low, _) => "low",
         (Effort::Medium, _) => "medium",
     }
 }
@@ -118,6 +137,12 @@ mod tests {
         check("gemini-2.5-flash", Effort::Highest, json!({"thinkingBudget": 24_576}));
         check("gemini-3-pro-preview", Effort::Medium, json!({"thinkingLevel": "high"}));
         check("gemini-3-flash", Effort::Medium, json!({"thinkingLevel": "medium"}));
+        check("gemini-3.5-flash-lite", Effort::Minimal, json!({"thinkingLevel": "minimal"}));
+        check("gemini-3.1-pro-preview", Effort::Minimal, json!({"thinkingLevel": "low"}));
+        check("gemini-3.1-pro-preview", Effort::Medium, json!({"thinkingLevel": "medium"}));
+        check("gemini-4-flash", Effort::Minimal, json!({"thinkingLevel": "low"}));
+        assert!(refuses_penalties("gemini-3.5-flash") && !refuses_penalties("gemini-3-flash"));
+        assert!(!refuses_penalties("gemini-2.5-pro") && refuses_penalties("gemini-4-pro"));
         check("house-model", Effort::Low, json!({"thinkingBudget": 1024}));
     }
 

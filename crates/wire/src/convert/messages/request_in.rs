@@ -9,7 +9,8 @@
 use serde_json::Value;
 
 use crate::convert::fault::RequestFault;
-use crate::convert::fields::Fields;
+use crate::convert::fields::{Fields, element_path};
+use crate::convert::json_in::Json;
 use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{
@@ -30,6 +31,12 @@ type Read<T> = Result<T, RequestFault>;
 pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
     mixed::refuse(Dialect::AnthropicMessages, |key| fields.has(key))?;
+    if let Some(mut thread) = fields.object("thread")? {
+        if thread.take("previous_message_id").is_some() {
+            return Err(RequestFault::impossible("`thread`, which Anthropic keeps,"));
+        }
+        notes.dropped("thread", "no other provider keeps the conversation");
+    }
     let mut request = GenerationRequest { includes_usage: true, ..GenerationRequest::default() };
     request.system = read_blocks(&mut fields, "system", notes)?;
     for mut message in fields.objects("messages")? {
@@ -46,12 +53,12 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     if request.messages.is_empty() {
         return Err(fields.fault("messages", "must not be empty"));
     }
-    for tool in fields.list_up_to("tools", MAX_TOOLS)? {
+    for tool in fields.objects_up_to("tools", MAX_TOOLS)? {
         read_tool(tool, &mut request, notes)?;
     }
     read_tool_choice(&mut fields, &mut request)?;
     read_sampling(&mut fields, &mut request)?;
-    read_output(&mut fields, &mut request)?;
+    read_output(&mut fields, &mut request, notes)?;
     if let Some(mut metadata) = fields.object("metadata")? {
         request.user = metadata.string("user_id")?;
     }
@@ -64,17 +71,14 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     Ok(request)
 }
 
-fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
     let sampling = &mut request.sampling;
     sampling.max_tokens = fields.count("max_tokens")?;
     sampling.temperature = fields.number("temperature")?;
     sampling.top_p = fields.number("top_p")?;
     sampling.top_k = fields.count("top_k")?;
-    let stops: Option<Vec<String>> = fields
-        .list("stop_sequences")?
-        .into_iter()
-        .map(|stop| stop.as_str().map(str::to_owned))
-        .collect();
+    let stops: Option<Vec<String>> =
+        fields.list("stop_sequences")?.into_iter().map(Json::into_text).collect();
     let stops = stops.ok_or_else(|| fields.fault("stop_sequences", "must be strings"))?;
     request.sampling.stop = stops;
     request.is_stream = fields.boolean("stream")?.unwrap_or_default();
@@ -82,25 +86,39 @@ fn read_sampling(fields: &mut Fields, request: &mut GenerationRequest) -> Read<(
 }
 
 /// `thinking` and `output_config`, and the earlier `output_format`.
-fn read_output(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+fn read_output(
+    fields: &mut Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> Read<()> {
     let mut reasoning = None;
     if let Some(mut thinking) = fields.object("thinking")? {
         let budget_tokens = thinking.count("budget_tokens")?;
         reasoning = Some(match thinking.required_string("type")?.as_str() {
             "disabled" => Reasoning { effort: Some(Effort::Off), ..Reasoning::default() },
             "enabled" => Reasoning { effort: None, budget_tokens, is_shown: true },
+            // The least that models which always think take.
+            "between_tools" => {
+                Reasoning { effort: Some(Effort::Minimal), budget_tokens: None, is_shown: true }
+            }
             _ => Reasoning { effort: Some(Effort::Medium), budget_tokens: None, is_shown: true },
         });
     }
     let mut format = fields.object("output_format")?;
     if let Some(mut config) = fields.object("output_config")? {
-        let effort = config.string("effort")?.and_then(|word| Effort::of_word(&word));
-        if let (Some(effort), Some(reasoning)) = (effort, &mut reasoning)
-            && reasoning.effort != Some(Effort::Off)
-        {
-            reasoning.effort = Some(effort);
+        let word = config.string("effort")?;
+        let effort = word.as_deref().and_then(Effort::of_word);
+        match &mut reasoning {
+            Some(reasoning) if reasoning.effort != Some(Effort::Off) => {
+                reasoning.effort = effort.or(reasoning.effort);
+            }
+            _ if word.is_some() => {
+                notes.dropped("output_config.effort", "it is Anthropic's own without thinking");
+            }
+            _ => {}
         }
         format = config.object("format")?.or(format);
+        config.note_rest(notes);
     }
     request.reasoning = reasoning;
     if let Some(mut format) = format {
@@ -116,15 +134,14 @@ fn read_output(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()>
     Ok(())
 }
 
-fn read_tool(value: Value, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
-    let kind = value["type"].as_str().filter(|kind| *kind != "custom").map(str::to_owned);
-    if let Some(kind) = kind {
-        let vendor = Vendor::Anthropic;
-        request.hosted_tools.push(HostedTool { vendor, kind, definition: value });
+fn read_tool(mut tool: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+    if let Some(kind) = tool.string("type")?.filter(|kind| kind != "custom") {
+        let mut definition = tool.rest();
+        definition.insert("type".to_owned(), kind.clone().into());
+        let (vendor, definition) = (Vendor::Anthropic, Value::Object(definition));
+        request.hosted_tools.push(HostedTool { vendor, kind, definition });
         return Ok(());
     }
-    let at = request.tools.len() + request.hosted_tools.len();
-    let mut tool = Fields::new(format!("tools[{at}]"), value)?;
     let schema = tool.take("input_schema");
     if schema.as_ref().is_some_and(|schema| !schema.is_object()) {
         return Err(tool.fault("input_schema", "must be an object"));
@@ -136,12 +153,11 @@ fn read_tool(value: Value, request: &mut GenerationRequest, notes: &mut Notes) -
         is_strict: tool.boolean("strict")?,
         cache: read_cache(&mut tool)?,
     });
-    tool.take("type");
     tool.note_rest(notes);
     Ok(())
 }
 
-fn read_tool_choice(fields: &mut Fields, request: &mut GenerationRequest) -> Read<()> {
+fn read_tool_choice(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
     let Some(mut choice) = fields.object("tool_choice")? else { return Ok(()) };
     request.tool_choice = Some(match choice.required_string("type")?.as_str() {
         "auto" => ToolChoice::Auto,
@@ -156,16 +172,16 @@ fn read_tool_choice(fields: &mut Fields, request: &mut GenerationRequest) -> Rea
 }
 
 /// A text, or a list of blocks.
-fn read_blocks(fields: &mut Fields, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
-    match fields.take(key) {
+fn read_blocks(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
+    match fields.take_json(key) {
         None => Ok(Vec::new()),
-        Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
-        Some(Value::String(text)) => Ok(vec![Part::text(text)]),
-        Some(Value::Array(values)) => {
+        Some(Json::String(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(Json::String(text)) => Ok(vec![Part::text(text)]),
+        Some(Json::Array(values)) => {
             let base = fields.path(key);
             let mut parts = Vec::with_capacity(values.len());
             for (at, value) in values.into_iter().enumerate() {
-                let block = Fields::new(format!("{base}[{at}]"), value)?;
+                let block = Fields::new(element_path(&base, at), value)?;
                 parts.extend(read_block(block, notes)?);
             }
             Ok(parts)
@@ -174,15 +190,15 @@ fn read_blocks(fields: &mut Fields, key: &str, notes: &mut Notes) -> Read<Vec<Pa
     }
 }
 
-fn read_block(mut block: Fields, notes: &mut Notes) -> Read<Option<Part>> {
+fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> Read<Option<Part>> {
     let kind = block.required_string("type")?;
     let cache = read_cache(&mut block)?;
     let content = match kind.as_str() {
         "text" => Content::Text(block.required_string("text")?),
-        "image" => Content::Image { source: read_source(&mut block)?, detail: None },
+        "image" => Content::Image { source: read_source(&mut block, notes)?, detail: None },
         "document" => {
             let name = block.string("title")?;
-            Content::Document { source: read_source(&mut block)?, name }
+            Content::Document { source: read_source(&mut block, notes)?, name }
         }
         "thinking" => {
             let signature = block.string("signature")?.unwrap_or_default();
@@ -213,7 +229,11 @@ fn read_block(mut block: Fields, notes: &mut Notes) -> Read<Option<Part>> {
             is_error: block.boolean("is_error")?.unwrap_or_default(),
             is_free_text: false,
         }),
-        "server_tool_use" | "container_upload" | "search_result" => {
+        "search_result" => {
+            notes.rewritten(kind, "other dialects have it as text");
+            Content::Text(read_search_result(&mut block, notes)?)
+        }
+        "server_tool_use" | "container_upload" => {
             notes.dropped(kind, "a block of a tool that its provider runs");
             return Ok(None);
         }
@@ -227,7 +247,27 @@ fn read_block(mut block: Fields, notes: &mut Notes) -> Read<Option<Part>> {
     Ok(Some(Part { content, cache }))
 }
 
-fn read_source(block: &mut Fields) -> Read<MediaSource> {
+/// What the client found itself and gives to the model: its title, where it is from, its text.
+fn read_search_result(block: &mut Fields<'_>, notes: &mut Notes) -> Read<String> {
+    let head = [block.string("title")?, block.string("source")?];
+    let text = joined(read_blocks(block, "content", notes)?);
+    let lines: Vec<String> = head.into_iter().flatten().chain(text).collect();
+    Ok(lines.join("\n"))
+}
+
+/// The texts of some parts as one; none if there is something else among them.
+fn joined(parts: Vec<Part>) -> Option<String> {
+    let texts: Option<Vec<String>> = parts
+        .into_iter()
+        .map(|part| match part.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        })
+        .collect();
+    texts.map(|texts| texts.join("\n"))
+}
+
+fn read_source(block: &mut Fields<'_>, notes: &mut Notes) -> Read<MediaSource> {
     let source = block.object("source")?;
     let mut source = source.ok_or_else(|| block.fault("source", "is missing"))?;
     Ok(match source.required_string("type")?.as_str() {
@@ -237,6 +277,11 @@ fn read_source(block: &mut Fields) -> Read<MediaSource> {
         },
         "url" => MediaSource::Url { url: source.required_string("url")?, media_type: None },
         "text" => MediaSource::Text(source.required_string("data")?),
+        "content" => {
+            let text = joined(read_blocks(&mut source, "content", notes)?);
+            let text = text.ok_or_else(|| RequestFault::impossible("a document with images"))?;
+            MediaSource::Text(text)
+        }
         "file" => {
             let id = source.required_string("file_id")?;
             MediaSource::File { vendor: Vendor::Anthropic, id }
@@ -245,7 +290,7 @@ fn read_source(block: &mut Fields) -> Read<MediaSource> {
     })
 }
 
-fn read_cache(fields: &mut Fields) -> Read<Option<CacheMark>> {
+fn read_cache(fields: &mut Fields<'_>) -> Read<Option<CacheMark>> {
     let Some(mut mark) = fields.object("cache_control")? else { return Ok(None) };
     Ok(Some(CacheMark { ttl: mark.string("ttl")? }))
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{schema, settings};
 use crate::convert::fault::RequestFault;
-use crate::convert::json_out::bytes;
+use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{CacheMark, Content, MediaSource, Part, Seal, ToolCall, Vendor};
 use crate::convert::request::{
@@ -131,7 +131,7 @@ fn write_messages(
     }
     Ok(turns
         .into_iter()
-        .map(|(role, blocks)| json!({ "role": role, "content": simplest(blocks) }))
+        .map(|(role, blocks)| object([("role", role.into()), ("content", simplest(blocks))]))
         .collect())
 }
 
@@ -170,11 +170,11 @@ fn write_block(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
         Content::ToolCall(call) => write_call(call)?,
         Content::ToolResult(result) => {
             let content = write_all(&result.content, notes)?;
-            let mut block = json!({
-                "type": "tool_result",
-                "tool_use_id": safe_id(&result.call_id),
-                "content": simplest(content),
-            });
+            let mut block = object([
+                ("type", "tool_result".into()),
+                ("tool_use_id", safe_id(&result.call_id).into()),
+                ("content", simplest(content)),
+            ]);
             if result.is_error {
                 block["is_error"] = json!(true);
             }
@@ -204,7 +204,8 @@ fn write_call(call: &ToolCall) -> Written<Value> {
         RequestFault::invalid(param, "must be a JSON object")
     })?;
     let id = safe_id(&call.id);
-    Ok(json!({ "type": "tool_use", "id": id, "name": call.name, "input": input }))
+    let name = call.name.as_str().into();
+    Ok(object([("type", "tool_use".into()), ("id", id.into()), ("name", name), ("input", input)]))
 }
 
 /// An id that the API accepts; both ends of a call are changed alike.
@@ -306,7 +307,7 @@ fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     if tool.is_strict == Some(true) {
         notes.dropped("strict", "the arguments of tools follow their schema without a promise");
     }
-    let mut written = json!({ "name": tool.name, "input_schema": input });
+    let mut written = object([("name", tool.name.as_str().into()), ("input_schema", input)]);
     if let Some(description) = &tool.description {
         written["description"] = json!(description);
     }

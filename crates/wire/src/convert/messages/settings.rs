@@ -6,7 +6,12 @@
 //!   middle of a tool loop the thinking that led to the call. Where one of these is missing the
 //!   request is sent without thinking, with a note, because it would be refused with it.
 //! - With thinking the API takes no temperature, and newer models take only one of temperature and
-//!   `top_p`.
+//!   `top_p`. Models since Opus 4.7 take neither, nor `top_k`.
+//! - Models since Opus 5 think unless they are told otherwise, and some cannot be told: whoever
+//!   wants no thinking gets the least.
+//!
+//! The table is from Anthropic's migration guides for Opus 4.7, Opus 5.5 and Sonnet 5.5 and from
+//! Amazon's page on adaptive thinking, read in November 2026.
 
 use serde_json::{Map, Value, json};
 
@@ -24,25 +29,51 @@ enum Thinks {
     Never,
     ByBudget,
     ByEffort,
+    /// By effort, and also when nobody asked.
+    Always,
 }
 
-/// What is known of a family, by a piece of its name; the first that fits counts. The limits are
-/// what the family may write at most, or 32 000 where it may write more: an answer that long
-/// is no accident any more.
-const FAMILIES: [(&str, u64, Thinks); 9] = [
-    ("claude-3-5", 8192, Thinks::Never),
-    ("claude-3-7", 32_000, Thinks::ByBudget),
-    ("claude-3", 4096, Thinks::Never),
-    ("claude-opus-4-6", 32_000, Thinks::ByEffort),
-    ("claude-opus-4-7", 32_000, Thinks::ByEffort),
-    ("claude-sonnet-4-6", 32_000, Thinks::ByEffort),
-    ("claude-opus-4", 32_000, Thinks::ByBudget),
-    ("claude-sonnet-4", 32_000, Thinks::ByBudget),
-    ("claude-haiku-4", 32_000, Thinks::ByBudget),
+/// What is known of a family of models.
+#[derive(Clone, Copy, Debug)]
+struct Family {
+    /// A piece of its name.
+    name: &'static str,
+    /// What it may write at most, or 32 000 where it may write more: an answer that long is no
+    /// accident any more.
+    limit: u64,
+    thinks: Thinks,
+    /// Whether it takes `temperature`, `top_p` and `top_k`.
+    takes_sampling: bool,
+}
+
+const fn family(name: &'static str, limit: u64, thinks: Thinks) -> Family {
+    Family { name, limit, thinks, takes_sampling: true }
+}
+
+const fn without_sampling(name: &'static str, thinks: Thinks) -> Family {
+    Family { name, limit: 32_000, thinks, takes_sampling: false }
+}
+
+/// The families; the first that fits counts. A name of Anthropic's that no older family has is a
+/// newer model, and like the newest.
+const FAMILIES: [Family; 13] = [
+    family("claude-2", 4096, Thinks::Never),
+    family("claude-instant", 4096, Thinks::Never),
+    family("claude-3-5", 8192, Thinks::Never),
+    family("claude-3-7", 32_000, Thinks::ByBudget),
+    family("claude-3", 4096, Thinks::Never),
+    family("claude-opus-4-6", 32_000, Thinks::ByEffort),
+    family("claude-sonnet-4-6", 32_000, Thinks::ByEffort),
+    without_sampling("claude-opus-4-7", Thinks::ByEffort),
+    without_sampling("claude-opus-4-8", Thinks::ByEffort),
+    family("claude-opus-4", 32_000, Thinks::ByBudget),
+    family("claude-sonnet-4", 32_000, Thinks::ByBudget),
+    family("claude-haiku-4", 32_000, Thinks::ByBudget),
+    without_sampling("claude-", Thinks::Always),
 ];
 
-/// Of a model that no family fits.
-const UNKNOWN: (&str, u64, Thinks) = ("", 8192, Thinks::Never);
+/// Of a model that is none of Anthropic's.
+const UNKNOWN: Family = family("", 8192, Thinks::Never);
 
 /// Writes the settings.
 pub(super) fn write(
@@ -51,16 +82,18 @@ pub(super) fn write(
     body: &mut Map<String, Value>,
     notes: &mut Notes,
 ) {
-    let fits = |row: &&(&str, u64, Thinks)| target.model.contains(row.0);
-    let (_, usual_limit, thinks) = *FAMILIES.iter().find(fits).unwrap_or(&UNKNOWN);
+    let family = FAMILIES.iter().find(|it| target.model.contains(it.name)).unwrap_or(&UNKNOWN);
     let sampling = &request.sampling;
     if sampling.max_tokens.is_none() {
         notes.rewritten("max_tokens", "Messages requires it, so the model's usual limit is sent");
     }
-    let mut max_tokens = sampling.max_tokens.unwrap_or(usual_limit).max(1);
-    let budget = write_thinking(request, thinks, &mut max_tokens, body, notes);
+    if sampling.max_tokens == Some(0) {
+        notes.clamped("max_tokens", "Messages takes no less than 1");
+    }
+    let mut max_tokens = sampling.max_tokens.unwrap_or(family.limit).max(1);
+    let is_thinking = write_thinking(request, family.thinks, &mut max_tokens, body, notes);
     body.insert("max_tokens".into(), max_tokens.into());
-    write_sampling(request, budget, body, notes);
+    write_sampling(request, family, is_thinking, body, notes);
     let stops = sampling.stop.iter().filter(|stop| !stop.trim().is_empty());
     let stops: Vec<_> = stops.collect();
     if stops.len() < sampling.stop.len() {
@@ -83,6 +116,7 @@ pub(super) fn write(
 
 fn write_sampling(
     request: &GenerationRequest,
+    family: &Family,
     is_thinking: bool,
     body: &mut Map<String, Value>,
     notes: &mut Notes,
@@ -95,7 +129,9 @@ fn write_sampling(
     ];
     for (key, figure) in figures {
         let Some(figure) = figure else { continue };
-        if is_thinking {
+        if !family.takes_sampling {
+            notes.dropped(key, "this model takes no such setting");
+        } else if is_thinking {
             notes.dropped(key, "Messages takes it only without thinking");
         } else if key == "top_p" && sampling.temperature.is_some() {
             notes.dropped(key, "models behind Messages take only one of temperature and top_p");
@@ -118,7 +154,14 @@ fn write_thinking(
 ) -> bool {
     let Some(reasoning) = request.reasoning else { return false };
     let effort = reasoning.effort.or(reasoning.budget_tokens.map(Effort::of_budget));
-    let Some(effort) = effort.filter(|effort| *effort > Effort::Off) else { return false };
+    let Some(effort) = effort else { return false };
+    if effort == Effort::Off {
+        if thinks == Thinks::Always {
+            notes.clamped("reasoning", "this model always thinks");
+            write_effort("low", body);
+        }
+        return false;
+    }
     let is_forced =
         matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
     let budget = reasoning.budget_tokens.unwrap_or_else(|| effort.budget_tokens());
@@ -134,13 +177,13 @@ fn write_thinking(
         Thinks::ByBudget if lacks_thinking(request) => {
             Some("the thinking that led to the tool call came from another provider")
         }
-        Thinks::ByBudget | Thinks::ByEffort => None,
+        Thinks::ByBudget | Thinks::ByEffort | Thinks::Always => None,
     };
     if let Some(why) = obstacle {
         notes.dropped("reasoning", why);
         return false;
     }
-    if thinks == Thinks::ByEffort {
+    if matches!(thinks, Thinks::ByEffort | Thinks::Always) {
         body.insert("thinking".into(), json!({ "type": "adaptive" }));
         let word = match effort {
             Effort::Off | Effort::Minimal | Effort::Low => "low",
@@ -148,8 +191,7 @@ fn write_thinking(
             Effort::High => "high",
             Effort::Highest => "max",
         };
-        let config = body.entry("output_config").or_insert_with(|| json!({}));
-        config["effort"] = json!(word);
+        write_effort(word, body);
         return true;
     }
     if budget > most {
@@ -158,6 +200,10 @@ fn write_thinking(
     let budget = budget.clamp(MIN_BUDGET, most);
     body.insert("thinking".into(), json!({ "type": "enabled", "budget_tokens": budget }));
     true
+}
+
+fn write_effort(word: &'static str, body: &mut Map<String, Value>) {
+    body.entry("output_config").or_insert_with(|| json!({}))["effort"] = word.into();
 }
 
 /// Whether the conversation is in a tool loop whose call has no thinking of Anthropic's before it.
@@ -174,4 +220,66 @@ fn lacks_thinking(request: &GenerationRequest) -> bool {
         )
     };
     is_loop && !calling.is_some_and(|turn| turn.parts.iter().any(|part| is_own(&part.content)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::request::{Reasoning, Sampling};
+
+    fn written(model: &str, effort: Effort) -> (Value, Vec<String>) {
+        let request = GenerationRequest {
+            sampling: Sampling { temperature: Some(0.5), ..Sampling::default() },
+            reasoning: Some(Reasoning { effort: Some(effort), ..Reasoning::default() }),
+            ..GenerationRequest::default()
+        };
+        let (mut body, mut notes) = (Map::new(), Notes::default());
+        write(&request, &TargetProfile { model, host: "" }, &mut body, &mut notes);
+        let fields = notes.as_slice().iter().map(|note| note.field.clone()).collect();
+        (Value::Object(body), fields)
+    }
+
+    #[test]
+    fn each_family_thinks_as_it_can() {
+        let adaptive = json!({ "type": "adaptive" });
+        let budget = json!({ "type": "enabled", "budget_tokens": 24_576 });
+        let rows = [
+            ("claude-3-5-haiku-latest", Value::Null),
+            ("claude-3-7-sonnet-latest", budget.clone()),
+            ("claude-sonnet-4-5", budget.clone()),
+            ("claude-opus-4-6", adaptive.clone()),
+            ("claude-opus-4-8", adaptive.clone()),
+            ("claude-opus-5-5", adaptive.clone()),
+            ("anthropic.claude-fable-5", adaptive),
+            ("house-model", Value::Null),
+        ];
+        for (model, expected) in rows {
+            assert_eq!(written(model, Effort::High).0["thinking"], expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn models_since_opus_4_7_get_no_settings_of_sampling() {
+        for (model, is_taken) in [
+            ("claude-sonnet-4-5", true),
+            ("claude-opus-4-6", true),
+            ("claude-opus-4-7", false),
+            ("claude-sonnet-5", false),
+            ("house-model", true),
+        ] {
+            let (sent, notes) = written(model, Effort::Off);
+            assert_eq!(sent.get("temperature").is_some(), is_taken, "{model}");
+            assert_eq!(notes.contains(&"temperature".to_owned()), !is_taken, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_always_thinks_is_told_to_think_least() {
+        let (sent, notes) = written("claude-opus-5-5", Effort::Off);
+        assert_eq!(sent["output_config"], json!({ "effort": "low" }));
+        assert_eq!(sent.get("thinking"), None, "it refuses to be told to stop");
+        assert!(notes.contains(&"reasoning".to_owned()));
+        let (sent, _) = written("claude-opus-4-6", Effort::Off);
+        assert_eq!(sent.get("output_config"), None, "it thinks only when asked");
+    }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::convert::fault::RequestFault;
-use crate::convert::fields::Fields;
+use crate::convert::fields::{Fields, element_path};
+use crate::convert::json_in::Json;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, Vendor};
 
@@ -13,16 +14,16 @@ type Read<T> = Result<T, RequestFault>;
 const NO_DATA: &str = "must be an address on the web or `data:` with a media type and base64";
 
 /// Reads what a message or a tool result says: a text, or a list of parts.
-pub(super) fn read(fields: &mut Fields, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
-    match fields.take(key) {
+pub(super) fn read(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
+    match fields.take_json(key) {
         None => Ok(Vec::new()),
-        Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
-        Some(Value::String(text)) => Ok(vec![Part::text(text)]),
-        Some(Value::Array(values)) => {
+        Some(Json::String(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(Json::String(text)) => Ok(vec![Part::text(text)]),
+        Some(Json::Array(values)) => {
             let path = fields.path(key);
             let mut parts = Vec::new();
             for (at, value) in values.into_iter().enumerate() {
-                let fields = Fields::new(format!("{path}[{at}]"), value)?;
+                let fields = Fields::new(element_path(&path, at), value)?;
                 parts.push(Part::new(part(fields, notes)?));
             }
             Ok(parts)
@@ -31,7 +32,7 @@ pub(super) fn read(fields: &mut Fields, key: &str, notes: &mut Notes) -> Read<Ve
     }
 }
 
-fn part(mut fields: Fields, notes: &mut Notes) -> Read<Content> {
+fn part(mut fields: Fields<'_>, notes: &mut Notes) -> Read<Content> {
     let kind = fields.required_string("type")?;
     let content =
         match kind.as_str() {

@@ -8,10 +8,10 @@ use crate::convert::reply::{StopReason, TokenUsage};
 
 /// What the ids of items have after their kind if no item of OpenAI's stands behind them, so that
 /// OpenAI is never asked for one.
-pub(in crate::convert) const OWN_ITEM: &str = "_tg_";
+pub(crate) const OWN_ITEM: &str = "_tg_";
 
 /// The ids of such reasoning.
-pub(in crate::convert) const OWN_REASONING: &str = "rs_tg_";
+pub(crate) const OWN_REASONING: &str = "rs_tg_";
 
 /// What the object of an answer says about itself.
 #[derive(Clone, Debug, Default)]
@@ -138,11 +138,4 @@ impl CallText<'_> {
     pub(super) const fn key(&self) -> &'static str {
         if self.is_free_text { "input" } else { "arguments" }
     }
-}
-
-/// The free text of a call that a dialect without such tools made: the field `input`.
-pub(super) fn free_text_of(arguments: &str) -> String {
-    let value: Option<Value> = serde_json::from_str(arguments).ok();
-    let text = value.as_ref().and_then(|value| value.get("input")).and_then(Value::as_str);
-    text.unwrap_or(arguments).to_owned()
 }

@@ -43,13 +43,11 @@ pub fn write_reply(reply: &Reply, context: &ReplyContext) -> Vec<u8> {
                 output.push(item::reasoning(&id, text, seal.as_ref()));
             }
             Content::ToolCall(call) => {
-                let is_wrapped = !call.is_free_text && context.free_text_tools.contains(&call.name);
-                let unwrapped = is_wrapped.then(|| item::free_text_of(&call.arguments));
                 let text = CallText {
                     call_id: &call.id,
                     name: &call.name,
-                    text: unwrapped.as_deref().unwrap_or(&call.arguments),
-                    is_free_text: call.is_free_text || is_wrapped,
+                    text: &call.arguments,
+                    is_free_text: call.is_free_text,
                 };
                 let id = envelope.item_id(CallText::id_kind(text.is_free_text), place);
                 output.push(item::call(&id, status, &text));

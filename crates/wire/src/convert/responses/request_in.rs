@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::content;
 use super::item::OWN_REASONING;
 use crate::convert::fault::RequestFault;
-use crate::convert::fields::Fields;
+use crate::convert::fields::{Fields, element_path};
+use crate::convert::json_in::Json;
 use crate::convert::mixed;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, Part, Seal, ToolCall, ToolResult, Vendor};
@@ -71,7 +72,9 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     request.output = output(&mut fields, &mut request)?;
     let alternatives = fields.count("top_logprobs")?;
     let include = fields.list("include")?;
-    let wants_logprobs = include.iter().any(|it| it == "message.output_text.logprobs");
+    let wants_logprobs = include
+        .into_iter()
+        .any(|it| it.into_text().is_some_and(|it| it == "message.output_text.logprobs"));
     request.sampling = Sampling {
         max_tokens: fields.count("max_output_tokens")?,
         temperature: fields.number("temperature")?,
@@ -89,16 +92,16 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     Ok(request)
 }
 
-fn input(fields: &mut Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
-    match fields.take("input") {
+fn input(fields: &mut Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+    match fields.take_json("input") {
         None => Err(fields.fault("input", "is missing")),
-        Some(Value::String(text)) => {
+        Some(Json::String(text)) => {
             request.push(Role::User, vec![Part::text(text)]);
             Ok(())
         }
-        Some(Value::Array(items)) => {
+        Some(Json::Array(items)) => {
             for (at, value) in items.into_iter().enumerate() {
-                item(Fields::new(format!("input[{at}]"), value)?, request, notes)?;
+                item(Fields::new(element_path("input", at), value)?, request, notes)?;
             }
             Ok(())
         }
@@ -106,7 +109,7 @@ fn input(fields: &mut Fields, request: &mut GenerationRequest, notes: &mut Notes
     }
 }
 
-fn item(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn item(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let kind = fields.string("type")?.unwrap_or_else(|| "message".to_owned());
     match kind.as_str() {
         "message" => return message(fields, request, notes),
@@ -155,7 +158,7 @@ fn item(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) 
     Ok(())
 }
 
-fn message(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn message(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let role = fields.required_string("role")?;
     let parts = content::read(&mut fields, "content", notes)?;
     match role.as_str() {
@@ -173,7 +176,7 @@ fn message(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Note
 }
 
 /// A reasoning item: its summary or text, and the encrypted reasoning itself.
-fn thinking(fields: &mut Fields) -> Read<Part> {
+fn thinking(fields: &mut Fields<'_>) -> Read<Part> {
     let mut text = String::new();
     for key in ["content", "summary"] {
         // Where both are there, the text is more than its summary.
@@ -192,7 +195,7 @@ fn thinking(fields: &mut Fields) -> Read<Part> {
     Ok(Part::new(Content::Thinking { text, seal }))
 }
 
-fn tool(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn tool(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
     let kind = fields.required_string("type")?;
     let input = match kind.as_str() {
         "function" => {
@@ -223,12 +226,12 @@ fn tool(mut fields: Fields, request: &mut GenerationRequest, notes: &mut Notes) 
 }
 
 fn tool_choice(
-    fields: &mut Fields,
+    fields: &mut Fields<'_>,
     request: &mut GenerationRequest,
     notes: &mut Notes,
 ) -> Read<()> {
-    let Some(value) = fields.take("tool_choice") else { return Ok(()) };
-    if let Value::String(word) = &value {
+    let Some(value) = fields.take_json("tool_choice") else { return Ok(()) };
+    if let Json::String(word) = &value {
         request.tool_choice =
             Some(mode(word).ok_or_else(|| {
                 fields.fault("tool_choice", "must be `auto`, `none` or `required`")
@@ -265,7 +268,7 @@ fn mode(word: &str) -> Option<ToolChoice> {
     })
 }
 
-fn reasoning(fields: &mut Fields) -> Read<Option<Reasoning>> {
+fn reasoning(fields: &mut Fields<'_>) -> Read<Option<Reasoning>> {
     let Some(mut reasoning) = fields.object("reasoning")? else { return Ok(None) };
     let effort = match reasoning.string("effort")? {
         None => None,
@@ -281,7 +284,7 @@ fn reasoning(fields: &mut Fields) -> Read<Option<Reasoning>> {
     Ok(Some(Reasoning { effort, budget_tokens: None, is_shown }))
 }
 
-fn output(fields: &mut Fields, request: &mut GenerationRequest) -> Read<OutputFormat> {
+fn output(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<OutputFormat> {
     let Some(mut text) = fields.object("text")? else { return Ok(OutputFormat::Text) };
     if let Some(verbosity) = text.take("verbosity") {
         request.other.insert("verbosity".to_owned(), verbosity);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::content;
 use crate::convert::chat::request_out::MAX_LOGPROBS;
 use crate::convert::fault::RequestFault;
-use crate::convert::json_out::bytes;
+use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, Part, ToolCall, ToolResult, Vendor};
 use crate::convert::request::{
@@ -43,8 +43,15 @@ pub fn write_request(
     for message in &request.messages {
         turn(message, &mut items, notes)?;
     }
-    body.insert("input".into(), items.into());
     let mut system: Vec<&str> = request.system.iter().filter_map(text_of).collect();
+    if items.is_empty() {
+        // The API wants an input; instructions alone are one.
+        let content = json!([{"type": "input_text", "text": system.join("\n\n")}]);
+        let (kind, role) = ("message".into(), "developer".into());
+        items.push(object([("type", kind), ("role", role), ("content", content)]));
+        system.clear();
+    }
+    body.insert("input".into(), items.into());
     if request.output == OutputFormat::Json && !request.mentions_json() {
         notes.rewritten("response_format", "OpenAI's JSON mode wants the word in the prompt");
         system.push(JSON_INSTRUCTION);
@@ -89,7 +96,8 @@ fn turn(message: &Message, items: &mut Vec<Value>, notes: &mut Notes) -> Written
     let close = |open: &mut Vec<Value>, items: &mut Vec<Value>| {
         if !open.is_empty() {
             let content = std::mem::take(open);
-            items.push(json!({"type": "message", "role": role, "content": content}));
+            let (kind, role) = ("message".into(), role.into());
+            items.push(object([("type", kind), ("role", role), ("content", content.into())]));
         }
     };
     for part in &message.parts {
@@ -158,7 +166,8 @@ fn result_item(result: &ToolResult, notes: &mut Notes) -> Written<Value> {
         parts.into()
     };
     let kind = if result.is_free_text { "custom_tool_call_output" } else { "function_call_output" };
-    Ok(json!({"type": kind, "call_id": result.call_id, "output": output}))
+    let id = result.call_id.as_str();
+    Ok(object([("type", kind.into()), ("call_id", id.into()), ("output", output)]))
 }
 
 fn tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
@@ -203,8 +212,12 @@ fn tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
             let schema = tool_input(schema.as_ref(), &tool.name, notes);
             // The API takes a tool for strict unless it is told otherwise; other dialects do not.
             let is_strict = strict(tool.is_strict, &schema, &tool.name, notes).unwrap_or_default();
-            json!({"type": "function", "name": tool.name, "parameters": schema,
-                "strict": is_strict})
+            object([
+                ("type", "function".into()),
+                ("name", tool.name.as_str().into()),
+                ("parameters", schema),
+                ("strict", is_strict.into()),
+            ])
         }
         ToolInput::FreeText(format) => {
             let mut value = json!({"type": "custom", "name": tool.name});

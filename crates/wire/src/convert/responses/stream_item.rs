@@ -15,8 +15,8 @@ pub(super) enum ItemKind {
     Refusal,
     /// Reasoning and its seal.
     Reasoning { seal: Option<Seal> },
-    /// A call; `is_wrapped`: its free text comes as a field of JSON arguments.
-    Call { call_id: String, name: String, is_free_text: bool, is_wrapped: bool },
+    /// A call.
+    Call { call_id: String, name: String, is_free_text: bool },
 }
 
 /// An item under way.
@@ -42,12 +42,12 @@ impl OpenItem {
         events
     }
 
-    /// Adds a delta; the event that comes before it, if one does, and whether it is told at once.
-    pub(super) fn add(&mut self, delta: &str) -> (Option<Value>, bool) {
+    /// Adds a delta; the event that comes before it, if one does.
+    pub(super) fn add(&mut self, delta: &str) -> Option<Value> {
         let is_first = matches!(self.kind, ItemKind::Reasoning { .. }) && self.text.is_empty();
         let first = is_first.then(|| self.part_event("response.reasoning_summary_part.added", ""));
         self.text.push_str(delta);
-        (first, !matches!(self.kind, ItemKind::Call { is_wrapped: true, .. }))
+        first
     }
 
     /// Writes the event of a delta, which most events are.
@@ -77,15 +77,7 @@ impl OpenItem {
     /// The events that close it, and the item itself.
     pub(super) fn closing(&self, status: &str) -> (Vec<Value>, Value) {
         let mut events = Vec::new();
-        let text = match self.kind {
-            ItemKind::Call { is_wrapped: true, .. } => item::free_text_of(&self.text),
-            _ => self.text.clone(),
-        };
-        if matches!(self.kind, ItemKind::Call { is_wrapped: true, .. }) {
-            let mut event = self.addressed(self.delta_name());
-            event["delta"] = text.as_str().into();
-            events.push(event);
-        }
+        let text = self.text.clone();
         match &self.kind {
             ItemKind::Text { logprobs } => {
                 let mut done = self.addressed("response.output_text.done");

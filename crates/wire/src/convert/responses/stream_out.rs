@@ -96,9 +96,7 @@ impl WriteStream for ResponsesStreamWriter {
                     // The client returns it with the call, whose signature it is.
                     self.seal(seal, out);
                 }
-                let is_wrapped = !is_free_text && self.context.free_text_tools.contains(&name);
-                let is_free_text = is_free_text || is_wrapped;
-                let kind = ItemKind::Call { call_id: id, name, is_free_text, is_wrapped };
+                let kind = ItemKind::Call { call_id: id, name, is_free_text };
                 self.begin(kind, CallText::id_kind(is_free_text), out);
             }
             StreamEvent::ToolCallDelta(delta) => {
@@ -164,11 +162,10 @@ impl ResponsesStreamWriter {
     fn delta(&mut self, delta: &str, out: &mut Vec<u8>) {
         self.kept_bytes = self.kept_bytes.saturating_add(delta.len());
         let Some(item) = &mut self.open else { return };
-        let (first, is_told) = item.add(delta);
-        if let Some(event) = first {
+        if let Some(event) = item.add(delta) {
             self.event(event, out);
         }
-        if let (true, Some(item)) = (is_told, &self.open) {
+        if let Some(item) = &self.open {
             item.write_delta(delta, self.sequence, out);
             self.sequence += 1;
         }
