@@ -12,6 +12,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -23,6 +24,10 @@ use crate::{deny, docs, install, say};
 /// Who is in the situations, and who is in the tool loops.
 const SITUATIONS: [&str; 4] = ["codex", "opencode", "aider", "llm"];
 const LOOPS: [&str; 4] = ["codex", "claude", "ai", "langchain"];
+
+/// How long all situations, or all loops, may take: well over a hundred runs of a client, of which
+/// some wait for a minute between their own retries.
+const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Runs every client through every situation and tool loop, or those that are named.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<()> {
@@ -48,7 +53,7 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<()> {
         }
         let mut command = Command::new("python3");
         command.arg("-B").arg(sources.join(program)).arg(&binary).arg(&folder).args(clients);
-        let (counts, is_good) = Program::new(command).run()?;
+        let (counts, is_good) = Program::new(command).within(LIMIT).run()?;
         say::line(&format!("{program}: {counts}"));
         if !is_good || counts == Counts::default() {
             failed.push(program);

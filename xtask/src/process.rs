@@ -100,7 +100,7 @@ impl Process {
 
     /// Waits until it ends by itself, for as long as a program of tests may take.
     pub(crate) fn wait(mut self) -> anyhow::Result<ExitStatus> {
-        within_limit(&mut self.child)
+        within_limit(&mut self.child, PROGRAM)
     }
 }
 
@@ -115,11 +115,17 @@ impl Drop for Process {
 /// A program of tests.
 pub(crate) struct Program {
     command: Command,
+    limit: Duration,
 }
 
 impl Program {
     pub(crate) fn new(command: Command) -> Self {
-        Self { command }
+        Self { command, limit: PROGRAM }
+    }
+
+    /// The same for a program that may take this long.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     /// Runs it to its end, passing its output on: what it counted, and whether it is content.
@@ -137,22 +143,22 @@ impl Program {
             }
             counts
         });
-        let status = within_limit(&mut child)?;
+        let status = within_limit(&mut child, self.limit)?;
         let counts = reader.join().ok().context("reading the program's output failed")?;
         Ok((counts, status.success()))
     }
 }
 
-fn within_limit(child: &mut Child) -> anyhow::Result<ExitStatus> {
+fn within_limit(child: &mut Child, limit: Duration) -> anyhow::Result<ExitStatus> {
     let mut waited = Duration::ZERO;
     loop {
         if let Some(status) = child.try_wait().context("cannot look at a program")? {
             return Ok(status);
         }
-        if waited >= PROGRAM {
+        if waited >= limit {
             drop(child.kill());
             drop(child.wait());
-            bail!("the program did not end within {} s", PROGRAM.as_secs());
+            bail!("the program did not end within {} s", limit.as_secs());
         }
         pause(&mut waited);
     }

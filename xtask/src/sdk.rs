@@ -3,8 +3,8 @@
 //! What clients depend on is not our idea of a wire format but what the SDKs make of it: which
 //! error they raise, whether they retry, what they take for the end of a stream. So the programs
 //! under `tests/sdk/` use the SDKs as a user does, with a base url and a key, and this chore sets
-//! the scene: it builds the binary, installs the SDKs ([`mod@install`]), starts two fake providers
-//! and a gateway in front of them ([`bed`]), and runs the programs.
+//! the scene: it builds the binary, installs the SDKs ([`mod@install`]), starts fake providers and
+//! a gateway in front of them ([`bed`]), and runs the programs.
 //!
 //! Rules kept here:
 //! - Nothing is skipped: what is missing is an error that says what to install.
@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let folder = Path::new(target).join("sdk");
     let python = install::python(&sources.join("python"), &folder)?;
     let node = install::node(&sources.join("node"), &folder)?;
-    let bed = Bed::start(&binary, &sources.join("gateway.yaml"), &folder)?;
+    let bed = Bed::start(&binary, &sources, &folder)?;
 
     let mut python_command = Command::new(python);
     python_command.arg("-B").arg("run.py").current_dir(sources.join("python"));

@@ -2,3 +2,4 @@
 
 import "./openai.test.mjs";
 import "./anthropic.test.mjs";
+import "./dialects.test.mjs";

@@ -1,6 +1,7 @@
-//! The scene of the SDK tests: two fake providers and a gateway in front of them.
+//! The scene of the SDK tests: two fake providers, one vendor of each dialect, and a gateway in
+//! front of them.
 //!
-//! The fake providers also end with their stdin, that is with us, however we end.
+//! The providers also end with their stdin, that is with us, however we end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,21 +26,30 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// Starts two fake providers and a gateway with `config`, in which `EBB_URL` and `FLOW_URL`
-    /// stand for their addresses.
-    pub(super) fn start(binary: &Path, config: &Path, folder: &Path) -> anyhow::Result<Self> {
+    /// Starts the providers and a gateway with the config among the `sources`, in which `EBB_URL`,
+    /// `FLOW_URL` and `VENDORS_URL` stand for their addresses.
+    pub(super) fn start(binary: &Path, sources: &Path, folder: &Path) -> anyhow::Result<Self> {
         let mut processes = Vec::new();
-        let mut urls = Vec::new();
-        for name in ["ebb", "flow"] {
+        let mut provider = |name: &str, command: Command| -> anyhow::Result<String> {
+            let mut process = Process::start(command, &folder.join(format!("{name}.log")))?;
+            let url = process.wait_for(|log| first_line(log, "http://"))?;
+            processes.push(process);
+            Ok(url)
+        };
+        let fake = |name: &str| {
             let mut command = Command::new(binary);
             command.args(["__fake", "--name", name]);
-            let mut process = Process::start(command, &folder.join(format!("{name}.log")))?;
-            urls.push(process.wait_for(|log| first_line(log, "http://"))?);
-            processes.push(process);
-        }
-        let (flow, ebb) = (urls.pop().unwrap_or_default(), urls.pop().unwrap_or_default());
+            command
+        };
+        let (ebb, flow) = (provider("ebb", fake("ebb"))?, provider("flow", fake("flow"))?);
+        let mut vendors = Command::new("python3");
+        vendors.arg("-B").arg(sources.join("vendors.py"));
+        let vendors = provider("vendors", vendors)?;
         let written = folder.join("tidegate.yaml");
-        let text = read(config)?.replace("EBB_URL", &ebb).replace("FLOW_URL", &flow);
+        let text = read(&sources.join("gateway.yaml"))?
+            .replace("EBB_URL", &ebb)
+            .replace("FLOW_URL", &flow)
+            .replace("VENDORS_URL", &vendors);
         fs::write(&written, text).context("cannot write the gateway's config")?;
         let mut command = Command::new(binary);
         command.arg("serve").arg("-c").arg(&written).env("TIDEGATE_SDK_KEY", KEY);
