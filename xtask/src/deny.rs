@@ -24,7 +24,8 @@ const BANNED: &[(&str, &str)] = &[
 ];
 
 /// Crates that may be there twice, each with its reason.
-const TWO_VERSIONS: &[(&str, &str)] = &[];
+const TWO_VERSIONS: &[(&str, &str)] =
+    &[("cpufeatures", "sha2 and rand, which the client of the fleet's store needs, differ in it")];
 
 /// Licences we accept, by their SPDX names.
 const LICENCES: &[&str] = &[

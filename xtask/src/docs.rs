@@ -45,6 +45,7 @@ const GENERATORS: &[Generator] = &[
     Generator { path: "docs/api/decisions.schema.json", text: schema::decisions },
     Generator { path: "docs/api/decision.schema.json", text: schema::decision },
     Generator { path: "docs/api/timeline.schema.json", text: schema::timeline },
+    Generator { path: "docs/api/fleet.schema.json", text: schema::fleet },
     Generator { path: "docs/api/incident.schema.json", text: schema::incident },
     Generator { path: "docs/api/explain-backend.schema.json", text: schema::explain_backend },
     Generator { path: "docs/api/explain-request.schema.json", text: schema::explain_request },

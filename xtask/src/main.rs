@@ -13,6 +13,7 @@
 //! | `clients [CLIENT…]` | coding agents, unchanged, against the gateway ([`clients`]) |
 //! | `dashboard [quick]` | the page of the admin listener, in a browser ([`dashboard`]) |
 //! | `ops` | alert rules, metrics and the systemd unit, checked by their own tools ([`ops`]) |
+//! | `fleet` | several gateways and a real Redis; the Kubernetes manifests ([`fleet`]) |
 //! | `otlp` | traces and metrics, read by OpenTelemetry's own packages ([`otlp`]) |
 //! | `bench [core \| gateway \| mcp \| journal]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `mutants [core \| mcp] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
@@ -32,6 +33,7 @@ mod deny;
 mod diagnostics;
 mod dist;
 mod docs;
+mod fleet;
 mod install;
 mod mcp;
 mod mutants;
@@ -45,8 +47,8 @@ mod stage;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp [search] | \
-                     conformance | clients [CLIENT…] | dashboard [quick] | ops | otlp | \
+const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
+                     conformance | clients [CLIENT…] | dashboard [quick] | fleet | ops | otlp | \
                      bench [core | gateway | mcp | journal] | mutants [core | mcp] [FILE…] | \
                      dist | nightly>";
 
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         ["deny"] => deny::check(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["fleet"] => fleet::run(),
         ["sdk"] => sdk::run().map(|_| ()),
         ["mcp"] => mcp::run().map(|_| ()),
         ["mcp", "search"] => mcp::agent::run().map(|_| ()),

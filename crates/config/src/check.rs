@@ -11,12 +11,12 @@
 //! Values' own rules are elsewhere: their form in the value's type, health values in the core.
 
 mod access;
-mod built;
 mod health;
 mod mcp;
 mod provider;
 mod route;
 mod secrets;
+mod state;
 mod times;
 mod tls;
 mod url;
@@ -57,7 +57,7 @@ pub(crate) fn check(
     check.times();
     check.secrets();
     check.tls();
-    check.built();
+    check.state();
     check.problems
 }
 

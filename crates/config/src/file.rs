@@ -18,6 +18,7 @@ mod policy;
 mod provider;
 mod route;
 mod service;
+mod state;
 mod timeouts;
 mod tls;
 
@@ -41,8 +42,9 @@ pub use self::{
     },
     service::{
         AuditFile, HistoryFile, LimitsFile, LogFile, LogFormat, LogLevel, ReloadFile, ShutdownFile,
-        StateFile, TelemetryFile,
+        TelemetryFile,
     },
+    state::{SecretList, StateFile},
     timeouts::{Timeouts, TimeoutsFile},
     tls::TlsFile,
 };
@@ -79,8 +81,9 @@ pub struct ConfigFile {
     pub default_route: Option<String>,
     /// MCP servers, and how their tools are offered.
     pub mcp: McpFile,
-    /// Shared state between replicas. Not built: `check` warns that it does nothing.
-    #[schemars(example = json!({"redis": "env:REDIS_URL"}))]
+    /// What several gateways share through a store. docs/fleet.md says when that is worth it.
+    /// Absent: this gateway stands alone.
+    #[schemars(example = json!({"redis": "env:REDIS_URL", "secret": "env:TIDEGATE_FLEET_KEY"}))]
     pub state: Option<StateFile>,
     /// Decisions and transitions on disk.
     #[schemars(example = json!({"file": "tidegate.db", "keep": "168h"}))]

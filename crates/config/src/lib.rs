@@ -40,9 +40,10 @@ pub mod schema;
 pub mod secret;
 pub mod shape;
 pub mod source;
+pub mod store_url;
 pub mod suggest;
 
 pub use crate::{
     load::{Loaded, Overrides, Summary, load, load_with},
-    resolve::{Config, ResolvedProvider, provider_url},
+    resolve::{Config, FleetState, ResolvedProvider, provider_url},
 };

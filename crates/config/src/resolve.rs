@@ -24,9 +24,10 @@ use tidegate_core::{
 
 use crate::{
     abilities::abilities,
-    file::{ConfigFile, HealthFile, ProviderFile, RouteFile, ServerFile, TargetFile},
+    file::{ConfigFile, HealthFile, ProviderFile, RouteFile, SecretList, ServerFile, TargetFile},
     secret::{Environment, Secret},
     source::Source,
+    store_url::StoreUrl,
 };
 
 /// The bound on pins; at some 100 bytes each, 10 MB.
@@ -43,6 +44,17 @@ pub struct Config {
     pub secrets: Vec<Option<Secret>>,
     /// What each provider became, by name.
     pub providers: BTreeMap<String, ResolvedProvider>,
+    /// What makes it one of a fleet, if the file says so.
+    pub state: Option<FleetState>,
+}
+
+/// What `state` became.
+#[derive(Clone, Debug)]
+pub struct FleetState {
+    /// Where the store is.
+    pub url: StoreUrl,
+    /// The fleet's secrets; the first one writes, all of them read. Never empty.
+    pub secrets: Vec<Secret>,
 }
 
 /// What a provider became in the core's settings.
@@ -78,9 +90,10 @@ pub(crate) fn resolve(source: &Source, file: ConfigFile, environment: &dyn Envir
     resolver.routes();
     resolver.targets();
     resolver.servers();
+    let state = resolver.state();
     let Resolver { settings, secrets, providers, .. } = resolver;
     let providers = providers.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
-    Config { file, settings, secrets, providers }
+    Config { file, settings, secrets, providers, state }
 }
 
 /// The url that a provider's requests go to, or a stand-in for one inside the process.
@@ -251,6 +264,18 @@ impl<'a> Resolver<'a> {
             };
             self.add_backend(id, settings);
         }
+    }
+
+    /// What `check.rs` has found sound; nothing where values are made up.
+    fn state(&self) -> Option<FleetState> {
+        let state = self.file.state.as_ref()?;
+        let values = |list: &SecretList| -> Option<Vec<Secret>> {
+            let folder = self.source.folder();
+            list.0.iter().map(|it| it.resolve(self.environment, folder).ok()).collect()
+        };
+        let (urls, secrets) = (values(&state.redis)?, values(&state.secret)?);
+        let url = StoreUrl::parse(urls.iter().map(Secret::expose)).ok()?;
+        (!secrets.is_empty()).then_some(FleetState { url, secrets })
     }
 
     fn add_backend(&mut self, id: String, settings: BackendSettings) -> usize {

@@ -194,6 +194,11 @@ pub trait Environment {
     fn is_readable_by_others(&self, _: &Path) -> bool {
         false
     }
+
+    /// Whether its values are made up, so that nothing can be said about their form.
+    fn is_assumed(&self) -> bool {
+        false
+    }
 }
 
 /// The process environment and the file system.
@@ -262,6 +267,10 @@ impl Environment for AssumedEnvironment {
 
     fn file(&self, path: &Path) -> Result<String, String> {
         Ok(format!("assumed content of {}", path.display()))
+    }
+
+    fn is_assumed(&self) -> bool {
+        true
     }
 }
 

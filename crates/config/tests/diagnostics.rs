@@ -40,6 +40,8 @@ impl Environment for World {
         let value = match name {
             "SHORT" => "short",
             "LONG" => "a-key-that-is-long-enough",
+            "STORE" => "redis://ops:hunter2@cache/main",
+            "FLEET" => "0123456789abcdef0123456789abcdef",
             "TWO_LINES" => "hunter2\nsecond",
             _ => return None,
         };

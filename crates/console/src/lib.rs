@@ -5,6 +5,7 @@
 //! - [`status`]: a snapshot as text; [`watch`] keeps one up to date from events.
 //! - [`explain`]: why a backend is in its state, why a request went where it went, and where one
 //!   would go.
+//! - [`fleet`]: the replicas of a fleet.
 //! - [`incident`]: a record as a scenario for the simulator.
 //! - [`words`]: times, spans and names as people read them; [`look`]: width, colour and signs.
 //!
@@ -15,6 +16,7 @@
 pub mod client;
 pub mod events;
 pub mod explain;
+pub mod fleet;
 #[cfg(feature = "history")]
 pub mod history;
 pub mod incident;

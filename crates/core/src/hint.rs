@@ -194,6 +194,18 @@ pub struct Precedence {
     writer: ReplicaId,
 }
 
+impl Precedence {
+    /// The same order as bytes, for a store that compares without understanding.
+    #[must_use]
+    pub fn sort_key(&self) -> [u8; 32] {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.version.to_be_bytes());
+        key[8..16].copy_from_slice(&self.end_ms.to_be_bytes());
+        key[16..].copy_from_slice(&self.writer.0.to_be_bytes());
+        key
+    }
+}
+
 impl Fact {
     /// What it is about.
     #[must_use]
@@ -315,5 +327,19 @@ mod tests {
             hint(1, writer, Fact::Action { backend, action, lasts }).precedence(0)
         };
         assert!(drained(1, Lasts::UntilEnded) < drained(2, Lasts::Ended));
+    }
+
+    #[test]
+    fn precedence_as_bytes_has_the_same_order() {
+        let all = [
+            excluded(1, 9, Some(300_000)).precedence(5_000),
+            excluded(2, 1, None).precedence(1_000),
+            excluded(2, 0, Some(1)).precedence(1_000),
+            excluded(2, 7, Some(1)).precedence(1_000),
+            excluded(256, 0, None).precedence(0),
+        ];
+        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+            assert_eq!(one.cmp(other), one.sort_key().cmp(&other.sort_key()));
+        }
     }
 }

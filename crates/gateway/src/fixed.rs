@@ -1,6 +1,11 @@
 //! The settings that only a start can change.
 
-use tidegate_config::{address::Address, bytes::ByteSize, duration::Duration, file::ConfigFile};
+use tidegate_config::{
+    address::Address,
+    bytes::ByteSize,
+    duration::Duration,
+    file::{ConfigFile, StateFile},
+};
 
 /// What is decided once, when the gateway starts.
 #[derive(Clone, Debug)]
@@ -10,6 +15,7 @@ pub struct Fixed {
     connections: u32,
     headers: ByteSize,
     drain: Duration,
+    state: Option<StateFile>,
 }
 
 impl Fixed {
@@ -21,6 +27,7 @@ impl Fixed {
             connections: file.limits.connections,
             headers: file.limits.headers,
             drain: file.shutdown.drain.clone(),
+            state: file.state.clone(),
         }
     }
 
@@ -33,6 +40,7 @@ impl Fixed {
             ("limits.connections", self.connections != file.limits.connections),
             ("limits.headers", self.headers.0 != file.limits.headers.0),
             ("shutdown.drain", self.drain != file.shutdown.drain),
+            ("state", self.state != file.state),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

@@ -13,6 +13,7 @@ use tidegate_fakes::{
     demo,
     fake::{self, Fake},
 };
+use tidegate_fleet::fleet::Fleet;
 use tidegate_journal::journal::Journal;
 use tidegate_net::upstream::Io;
 use tidegate_runtime::{clock::Clock, rng, task};
@@ -65,6 +66,8 @@ pub struct Gateway {
     /// Something changed that the MCP thread cannot see by itself: the config, or the health of a
     /// server by somebody else's doing. That thread waits for it.
     pub changed: Notify,
+    /// This replica's part in its fleet, if it has one.
+    pub fleet: OnceLock<Arc<Fleet>>,
     /// How many tools each MCP server offers, as far as that is known.
     server_tools: Mutex<BTreeMap<String, u64>>,
 }
@@ -97,6 +100,7 @@ impl Gateway {
             tls,
             stores: Stores::default(),
             changed: Notify::new(),
+            fleet: OnceLock::new(),
             server_tools: Mutex::default(),
         }
     }

@@ -9,12 +9,16 @@
 //! - [`status`]: what a gateway tells of itself; [`metrics`], [`log`], and [`report`], which feeds
 //!   both with what the core tells.
 //! - [`stores`]: the files that the journal is written to.
+//! - [`fleet_names`]: what replicas call things, where there are several; [`fleet_view`]: what
+//!   is known of them.
 //! - [`own_request`]: requests of the gateway's own to one of its routes.
 
 pub mod admin_token;
 pub mod caller;
 pub mod certificates;
 pub mod fixed;
+pub mod fleet_names;
+pub mod fleet_view;
 pub mod gateway;
 pub mod guard;
 pub mod live;

@@ -12,6 +12,7 @@ use tidegate_config::{
     file::{ConfigFile, HealthFile, TimeoutsFile},
     model_name::{self, Destination, NotFound},
     secret::Environment,
+    store_url::StoreUrl,
 };
 use tidegate_core::{
     core::Core,
@@ -29,6 +30,7 @@ use crate::{
     admin_token::AdminToken,
     caller::{Caller, Callers},
     certificates::WantedTls,
+    fleet_names::FleetMember,
     provider::{ProviderError, Target, Targets, any_model, targets},
 };
 
@@ -47,6 +49,10 @@ pub struct Live {
     pub path: Option<PathBuf>,
     /// What relative paths of the config begin at.
     pub folder: PathBuf,
+    /// What makes it one of a fleet.
+    pub member: Option<FleetMember>,
+    /// Where the fleet's store is.
+    pub store: Option<StoreUrl>,
     /// What the listeners are to present.
     pub tls: WantedTls,
 }
@@ -108,6 +114,18 @@ impl Live {
         add_direct_routes(&mut config);
         add_server_routes(&mut config);
         add_fingerprints(&mut config);
+        // Who this replica is, and the fleet's secret, are of the start.
+        let member = match before {
+            Some((before, _)) => before.member.clone(),
+            None => FleetMember::of(&config),
+        };
+        if let Some(member) = &member {
+            member.apply(&mut config);
+        }
+        let store = match before {
+            Some((before, _)) => before.store.clone(),
+            None => config.state.take().map(|state| state.url).filter(|_| member.is_some()),
+        };
         let targets = targets(&config, folder, environment)?;
         let callers = Callers::new(&config.file, folder, environment);
         let admin_token = AdminToken::new(&config.file.admin, folder, environment);
@@ -126,6 +144,8 @@ impl Live {
             fingerprint,
             path,
             folder,
+            member,
+            store,
             tls: WantedTls::default(),
         })
     }

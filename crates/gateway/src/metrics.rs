@@ -13,6 +13,7 @@
 //! Left to others: deciding when something happened, and serving the text (`admin.rs`).
 
 mod families;
+mod fleet;
 mod labels;
 mod mcp;
 mod prune;
@@ -20,6 +21,8 @@ mod scrape;
 mod table;
 #[cfg(test)]
 mod tests;
+
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use prometheus::{TextEncoder, proto::MetricFamily};
@@ -30,6 +33,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
+use tidegate_fleet::fleet::Fleet;
 use tidegate_journal::result::{ClientFailure, ClientVerdict};
 
 use self::{families::Families, mcp::McpFamilies, table::Table};
@@ -46,6 +50,8 @@ pub struct Metrics {
     families: Families,
     mcp: McpFamilies,
     table: ArcSwap<Table>,
+    /// This replica's part in its fleet, if it has one.
+    fleet: OnceLock<Arc<Fleet>>,
 }
 
 /// A state change as a metric tells it: words, and a name of the config.
@@ -69,7 +75,7 @@ impl Metrics {
         let families = Families::new();
         let mcp = McpFamilies::new(&families.registry);
         let table = ArcSwap::from_pointee(Table::empty(&families));
-        Self { families, mcp, table }
+        Self { families, mcp, table, fleet: OnceLock::new() }
     }
 
     /// A config begins to serve: its routes and targets get their series, and what it dropped
@@ -187,6 +193,11 @@ impl Metrics {
         series.inc_by(total.saturating_sub(series.get()));
     }
 
+    /// Shows a replica's part in its fleet too.
+    pub fn join(&self, fleet: Arc<Fleet>) {
+        drop(self.fleet.set(fleet));
+    }
+
     /// All of it.
     pub fn families(&self, live: &Live, now: Now) -> Vec<MetricFamily> {
         // A reload that nobody told of is noticed here at the latest.
@@ -195,6 +206,7 @@ impl Metrics {
         }
         let mut families = self.families.registry.gather();
         families.extend(scrape::gauges(live, now));
+        families.extend(self.fleet.get().into_iter().flat_map(|it| fleet::families(it)));
         families.sort_by(|one, other| one.name().cmp(other.name()));
         families
     }

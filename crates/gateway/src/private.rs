@@ -62,6 +62,8 @@ impl Private {
         file.admin.listen = ANY_PORT;
         // Nothing leaves the process but over loopback, to a client that knows no authority.
         (file.tls, file.admin.tls) = (None, None);
+        // One client's gateway is nobody's replica.
+        file.state = None;
         let drain = file.shutdown.drain.millis();
         file.shutdown.drain = drain.min(DRAIN_MAX).into();
         if self.is_given && file.keys.is_some() {

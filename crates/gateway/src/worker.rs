@@ -45,13 +45,19 @@ impl Worker {
         self.gateway.journal.record(&self.inbox, decision);
     }
 
-    /// Talks to the core, and renders the transitions it tells of.
+    /// Talks to the core, renders the transitions it tells of, and has its hints told.
     pub fn with_notes<R>(&self, talk: impl FnOnce(&mut Notes) -> R) -> R {
         let notes = &mut *self.notes.borrow_mut();
         let result = talk(notes);
         if !notes.transitions.is_empty() {
             report::transitions(&self.gateway, &notes.transitions);
             notes.transitions.clear();
+        }
+        if !notes.hints.is_empty() {
+            match self.gateway.fleet.get() {
+                Some(fleet) => fleet.tell(&mut notes.hints, self.gateway.now()),
+                None => notes.hints.clear(),
+            }
         }
         result
     }

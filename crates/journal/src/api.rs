@@ -11,6 +11,7 @@ pub mod actions;
 pub mod decision;
 pub mod events;
 pub mod explain;
+pub mod fleet;
 pub mod incident;
 pub mod schema;
 pub mod snapshot;

@@ -16,6 +16,7 @@
 
 use tidegate_gateway::{
     admin_token::AdminAccess,
+    fleet_view::fleet_view,
     guard::{check as check_request, event_of},
     log::{self, Access, Refused},
     metrics, report,
@@ -256,6 +257,12 @@ impl Admin {
                 decisions::one(gateway, found.id.as_deref().unwrap_or_default()).await
             }
             Endpoint::Timeline => timeline::timeline(gateway, query),
+            Endpoint::Fleet => match fleet_view(gateway) {
+                Some(fleet) => json_of(&fleet),
+                None => {
+                    error(StatusCode::NOT_FOUND, "this gateway stands alone: it has no `state`")
+                }
+            },
             Endpoint::Incident => incident::incident(gateway, query),
             Endpoint::Login => return self.sign_in(&live, &head, body),
             Endpoint::Logout => return self.sign_out(&head),

@@ -25,6 +25,7 @@ use tidegate_config::{
     file::{McpFile, SeenServer},
     secret::Environment,
     source::Source,
+    store_url::StoreUrl,
 };
 use tidegate_core::time::Millis;
 use tidegate_gateway::{
@@ -61,6 +62,8 @@ pub struct Connected {
     pub providers: Vec<ProviderVisit>,
     /// Every MCP server, in the order of the config.
     pub servers: Vec<ServerVisit>,
+    /// The fleet's store, if the config has one.
+    pub store: Option<StoreVisit>,
     /// What is not offered because of something else.
     pub conflicts: Vec<Clash>,
     /// Definitions with characters that people do not see.
@@ -73,6 +76,7 @@ impl Connected {
     pub fn counts(&self) -> (usize, usize) {
         let providers = self.providers.iter().map(|it| it.refusal().is_none());
         let all = providers.chain(self.servers.iter().map(|it| it.answer.is_ok()));
+        let all = all.chain(self.store.iter().map(|it| it.answer.is_ok()));
         all.fold((0, 0), |(up, all), is_up| (up + usize::from(is_up), all + 1))
     }
 }
@@ -99,6 +103,17 @@ impl ProviderVisit {
             Err(trouble) => Some(trouble.clone()),
         }
     }
+}
+
+/// How the fleet's store answered.
+#[derive(Clone, Debug)]
+pub struct StoreVisit {
+    /// Where it is, without a password.
+    pub name: String,
+    /// How long it took.
+    pub took: Millis,
+    /// Whether it can be used.
+    pub answer: Result<(), Trouble>,
 }
 
 /// How a server answered.
@@ -191,7 +206,26 @@ pub fn connect(
     told: impl FnMut(Progress),
 ) -> Result<Connected, StartError> {
     let visited = visit_all(source, environment, Whom::Everybody, told)?;
-    Ok(visited.map(|(live, found)| summed_up(&live, found)).unwrap_or_default())
+    let store = |live: &Live| live.store.as_ref().and_then(visit_store);
+    let connected = visited.map(|(live, found)| {
+        let store = store(&live);
+        Connected { store, ..summed_up(&live, found) }
+    });
+    Ok(connected.unwrap_or_default())
+}
+
+/// Asks a fleet's store; `None` if the system has no runtime to ask with.
+fn visit_store(url: &StoreUrl) -> Option<StoreVisit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let clock = Clock::start();
+    let answer = runtime.block_on(tidegate_fleet::check::store(url));
+    let answer = answer.map_err(|problem| Trouble {
+        cause: problem.to_string(),
+        hint: "look at `state.redis`; a gateway would serve alone until the store is there"
+            .to_owned(),
+    });
+    let took = Millis(clock.now().0);
+    Some(StoreVisit { name: url.to_string(), took, answer })
 }
 
 /// The tools of a config's MCP servers, as its gateway would name them, and how each server

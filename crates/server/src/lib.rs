@@ -2,9 +2,11 @@
 //!
 //! - [`server`]: starts, reloads and stops; `listen` binds, `worker` serves a listener.
 //! - `ingress`: what a client's request meets, up to the plane that answers it.
+//! - `fleet`: this gateway as one replica of several.
 //! - [`connect`]: asks everything a config leads to, once.
 
 pub mod connect;
+mod fleet;
 mod ingress;
 mod listen;
 pub mod server;

@@ -19,6 +19,7 @@ use tidegate_config::{
     secret::Environment,
     source::{Source, read_file},
 };
+use tidegate_fleet::connection;
 use tidegate_gateway::{
     fixed::Fixed,
     gateway::Gateway,
@@ -39,7 +40,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use crate::{
-    listen,
+    fleet, listen,
     worker::{self, ThreadLimits},
 };
 
@@ -63,6 +64,8 @@ pub struct Server {
     admin_address: SocketAddr,
     phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<()>>,
+    /// It ends last: what the others still tell has to be written.
+    fleet: Option<JoinHandle<()>>,
     drain: Duration,
     warnings: Vec<Diagnostic>,
 }
@@ -141,6 +144,7 @@ impl Server {
             admin_address,
             phase,
             threads: Vec::new(),
+            fleet: None,
             drain,
             warnings,
         };
@@ -152,6 +156,11 @@ impl Server {
                     tracing::error!(%error, "a worker cannot listen");
                 }
             })?;
+        }
+        if let Some(joined) = fleet::join(&gateway) {
+            let (shared, phase) = (Arc::clone(&gateway), watched.clone());
+            let run = move || connection::run(joined, fleet::ears(shared), phase);
+            server.fleet = Some(start_thread("fleet".to_owned(), run)?);
         }
         let environment = Arc::clone(&server.environment);
         let (shared, phase) = (Arc::clone(&gateway), watched.clone());
@@ -304,7 +313,7 @@ impl Server {
         self.phase.send_replace(Phase::Ending);
         self.wait(LAST_WORDS);
         self.phase.send_replace(Phase::Stopped);
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.drain(..).chain(self.fleet.take()) {
             drop(thread.join());
         }
         self.gateway.export_metrics();
@@ -330,19 +339,26 @@ impl Server {
         name: String,
         run: impl FnOnce() -> F + Send + 'static,
     ) -> Result<(), StartError> {
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                match runtime {
-                    Ok(runtime) => LocalSet::new().block_on(&runtime, run()),
-                    Err(error) => tracing::error!(%error, "a thread has no runtime"),
-                }
-            })
-            .map_err(StartError::Thread)?;
-        self.threads.push(thread);
+        self.threads.push(start_thread(name, run)?);
         Ok(())
     }
+}
+
+/// A thread with a runtime of its own.
+fn start_thread<F: Future<Output = ()>>(
+    name: String,
+    run: impl FnOnce() -> F + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => LocalSet::new().block_on(&runtime, run()),
+                Err(error) => tracing::error!(%error, "a thread has no runtime"),
+            }
+        })
+        .map_err(StartError::Thread)
 }
 
 fn config_name(live: &Live) -> String {

@@ -50,6 +50,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-journal",
         ],
     ),
+    // The gateway names things to its fleet; whoever serves gives the fleet ears.
+    (
+        "tidegate-fleet",
+        &[
+            "tidegate-core",
+            "tidegate-config",
+            "tidegate-runtime",
+            "tidegate-net",
+            "tidegate-journal",
+        ],
+    ),
     (
         "tidegate-gateway",
         &[
@@ -61,6 +72,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-runtime",
             "tidegate-net",
             "tidegate-fakes",
+            "tidegate-fleet",
             "tidegate-journal",
             "tidegate-telemetry",
         ],
@@ -118,6 +130,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-search",
             "tidegate-runtime",
             "tidegate-net",
+            "tidegate-fleet",
             "tidegate-fakes",
             "tidegate-journal",
             "tidegate-gateway",

@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         self.ca_is_file(path, server.ca.as_ref());
         let idle_keys: &[&str] = match (has_url, has_command) {
             (true, false) => &["env", "shared"],
-            (false, true) => &["headers", "allow_private", "ca"],
+            (false, true) => &["headers", "allow_private", "ca", "fleet"],
             _ => &[],
         };
         for key in idle_keys {

@@ -62,7 +62,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn is_not_zero(&mut self, path: &KeyPath, value: &Duration) {
+    pub(super) fn is_not_zero(&mut self, path: &KeyPath, value: &Duration) {
         if value.millis().0 == 0 {
             self.zero(path, "must be longer than zero");
         }

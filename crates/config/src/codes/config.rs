@@ -21,7 +21,6 @@ pub(super) static ALL: &[&Code] = &[
     &BAD_SETTING,
     &LITERAL_SECRET,
     &UNRESOLVED_SECRET,
-    &RESERVED,
     &OVERLAPPING_MATCH,
     &MANY_HOPS,
     &NO_EFFECT,
@@ -35,6 +34,9 @@ pub(super) static ALL: &[&Code] = &[
     &NOTHING_TO_SERVE,
     &UNUSABLE_CERTIFICATE,
     &CLEAR_TEXT,
+    &FLEET_SECRET,
+    &STORE_URL,
+    &PEER_URL,
 ];
 
 /// A tier names a provider that is not configured.
@@ -180,14 +182,6 @@ pub static UNRESOLVED_SECRET: Code = Code {
            skipped until the key is there and the file is read again.",
 };
 
-/// A key that is kept for later.
-pub static RESERVED: Code = Code {
-    id: "TG035",
-    title: "shared state is reserved",
-    text: "`state` is kept for sharing health between several gateways. It is not built: each \
-           gateway judges for itself. Remove the section.",
-};
-
 /// A name that two routes want.
 pub static OVERLAPPING_MATCH: Code = Code {
     id: "TG036",
@@ -301,4 +295,34 @@ pub static CLEAR_TEXT: Code = Code {
            can read the keys and tokens that are sent to it, and the answers. Give it a `tls` \
            section. The warning can stay if something in front of it speaks TLS for it and nobody \
            else can reach the port.",
+};
+
+/// A fleet's secret that cannot be used.
+pub static FLEET_SECRET: Code = Code {
+    id: "TG062",
+    title: "a fleet's secret that is missing or short",
+    text: "Everything that replicas put into their store is sealed with keys derived from \
+           `state.secret`, and so is what they tell each other. It has at least 32 bytes and is \
+           the same at every replica; make one with `openssl rand -hex 32`. A list replaces a \
+           secret without a pause: the first one writes, all of them read.",
+};
+
+/// A store's url that cannot be used.
+pub static STORE_URL: Code = Code {
+    id: "TG063",
+    title: "a store's url that cannot be used",
+    text: "`state.redis` is the url of a Redis 7 or Valkey 8: `redis://host:6379`, or `rediss://` \
+           for TLS, with `user:password@` and `/database` where they are needed; \
+           `redis+sentinel://host:26379,host:26379/service` (`rediss+sentinel://` for TLS) for \
+           one behind Sentinel; a list of several urls, or one text with commas between them, \
+           for a Cluster.",
+};
+
+/// A url under which no other replica could reach this one.
+pub static PEER_URL: Code = Code {
+    id: "TG064",
+    title: "a peer url that cannot be used",
+    text: "`state.peer_url` is how other replicas reach this one's `peer_listen`: `http://`, a \
+           host and a port, and nothing else. What goes over it is encrypted and authenticated \
+           with the fleet's secret, so it is not `https`.",
 };

@@ -210,6 +210,10 @@ pub struct ServerFile {
     /// Extra root certificates, as `file:path`. Absent: the system's only.
     #[schemars(example = &"file:corp.pem")]
     pub ca: Option<SecretRef>,
+    /// Whether other replicas hear what this one learns of it (with `state`). A program is its
+    /// replica's own in any case.
+    #[schemars(example = false)]
+    pub fleet: bool,
     /// How its health is judged, where it differs from the top level.
     pub health: HealthFile,
 }
@@ -230,6 +234,7 @@ impl Default for ServerFile {
             rename: Default::default(),
             allow_private: Default::default(),
             ca: Default::default(),
+            fleet: true,
             health: Default::default(),
         }
     }

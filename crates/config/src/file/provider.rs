@@ -60,6 +60,11 @@ pub struct ProviderFile {
     #[serde(default)]
     #[schemars(example = true)]
     pub allow_private: bool,
+    /// Whether other replicas hear what this one learns of it (with `state`). `false` is for one
+    /// that every machine has for itself, such as an Ollama beside each gateway.
+    #[serde(default = "shared")]
+    #[schemars(example = false)]
+    pub fleet: bool,
     /// How the health of its targets is judged, where it differs from the top level.
     #[serde(default)]
     pub health: HealthFile,
@@ -67,6 +72,10 @@ pub struct ProviderFile {
     #[serde(default)]
     #[schemars(example = json!({"claude-sonnet-4": {"context": 200_000}}))]
     pub targets: IndexMap<String, TargetFile>,
+}
+
+const fn shared() -> bool {
+    true
 }
 
 impl ProviderFile {

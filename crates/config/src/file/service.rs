@@ -1,19 +1,10 @@
-//! The rest of the file: state, history, audit, telemetry, limits, log, reload, shutdown.
+//! The rest of the file: history, audit, telemetry, limits, log, reload, shutdown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidegate_core::time::Millis;
 
-use crate::{bytes::ByteSize, duration::Duration, secret::SecretRef};
-
-/// Shared state between replicas. Not built: it does nothing in this version.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StateFile {
-    /// The url of a Redis or Valkey.
-    #[schemars(example = &"env:REDIS_URL")]
-    pub redis: SecretRef,
-}
+use crate::{bytes::ByteSize, duration::Duration};
 
 /// Decisions and transitions on disk, in an SQLite database.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

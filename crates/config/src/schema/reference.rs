@@ -110,8 +110,8 @@ fn type_of(schema: &Value) -> String {
         return format!("[{}](#{})", title(name), title(name).replace(' ', "-"));
     }
     if let Some(branches) = schema["anyOf"].as_array() {
-        let real = branches.iter().find(|branch| branch["type"] != "null");
-        return real.map(type_of).unwrap_or_default();
+        let real = branches.iter().filter(|branch| branch["type"] != "null");
+        return real.map(type_of).collect::<Vec<_>>().join(" or ");
     }
     let name = match &schema["type"] {
         Value::Array(names) => names.iter().filter_map(Value::as_str).find(|name| *name != "null"),

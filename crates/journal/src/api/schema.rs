@@ -7,6 +7,7 @@ use super::{
     decision::{DecisionFull, DecisionList},
     events::EventData,
     explain::{BackendStory, WhatIf},
+    fleet::FleetView,
     incident::IncidentView,
     snapshot::SnapshotView,
     timeline::TimelineView,
@@ -40,6 +41,12 @@ pub fn decision() -> String {
 #[must_use]
 pub fn timeline() -> String {
     text::<TimelineView>()
+}
+
+/// The schema of `GET /api/fleet`.
+#[must_use]
+pub fn fleet() -> String {
+    text::<FleetView>()
 }
 
 /// The schema of `GET /api/incident`.

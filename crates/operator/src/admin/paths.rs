@@ -17,6 +17,7 @@ pub(super) enum Endpoint {
     Decisions,
     Decision,
     Timeline,
+    Fleet,
     Incident,
     Explain,
     Login,
@@ -68,7 +69,7 @@ const fn row(
 }
 
 /// All of them.
-pub(super) static TABLE: [Row; 18] = [
+pub(super) static TABLE: [Row; 19] = [
     row(Method::GET, "/", AdminAccess::Reads, Endpoint::Page),
     row(Method::GET, "/metrics", AdminAccess::Reads, Endpoint::Metrics),
     row(Method::GET, "/api/snapshot", AdminAccess::Reads, Endpoint::Snapshot),
@@ -76,6 +77,7 @@ pub(super) static TABLE: [Row; 18] = [
     row(Method::GET, "/api/decisions", AdminAccess::Reads, Endpoint::Decisions),
     row(Method::GET, "/api/decisions/{id}", AdminAccess::Reads, Endpoint::Decision),
     row(Method::GET, "/api/timeline", AdminAccess::Reads, Endpoint::Timeline),
+    row(Method::GET, "/api/fleet", AdminAccess::Reads, Endpoint::Fleet),
     row(Method::GET, "/api/incident", AdminAccess::Reads, Endpoint::Incident),
     row(Method::GET, "/api/session", AdminAccess::Reads, Endpoint::Session),
     row(Method::POST, "/api/login", AdminAccess::SignsIn, Endpoint::Login),

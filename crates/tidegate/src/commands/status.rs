@@ -10,8 +10,10 @@ mod live;
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use tidegate_console::fleet;
 use tidegate_console::status::{Status, severity};
 use tidegate_journal::api::decision::DecisionList;
+use tidegate_journal::api::fleet::FleetView;
 use tidegate_journal::api::snapshot::SnapshotView;
 
 use super::admin::{self, AdminArgs, Gateway};
@@ -116,6 +118,12 @@ fn once(gateway: &Gateway, args: &StatusArgs, printer: &Printer) -> Result<Snaps
     let timeline = gateway.client.get("/api/timeline").ok();
     let failovers = list.map(|list| list.decisions).unwrap_or_default();
     let status = Status { snapshot: &snapshot, failovers: &failovers, timeline: timeline.as_ref() };
-    printer.result(&status.lines(admin::look(printer)).join("\n"));
+    let mut lines = status.lines(admin::look(printer));
+    // A gateway that stands alone has no fleet to show.
+    if let Ok(fleet) = gateway.client.get::<FleetView>("/api/fleet") {
+        lines.push(String::new());
+        lines.extend(fleet::lines(&fleet, admin::look(printer)));
+    }
+    printer.result(&lines.join("\n"));
     Ok(snapshot)
 }

@@ -83,11 +83,22 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
         }
         Err(trouble) => failed(&it.name, trouble, &it.remarks),
     });
+    let store = connected.store.iter().map(|it| match &it.answer {
+        Ok(()) => {
+            let words = format!("can be used{between}{}ms", it.took.0);
+            Row { name: &it.name, is_usable: true, words, below: Vec::new() }
+        }
+        Err(trouble) => failed(&it.name, trouble, &[]),
+    });
     let (providers, servers): (Vec<_>, Vec<_>) = (providers.collect(), servers.collect());
-    let column = providers.iter().chain(&servers).map(|row| row.name.chars().count()).max();
+    let store: Vec<_> = store.collect();
+    let column =
+        providers.iter().chain(&servers).chain(&store).map(|row| row.name.chars().count()).max();
     let column = column.unwrap_or(0);
     let mut out = String::new();
-    for (title, rows) in [("providers", providers), ("MCP servers", servers)] {
+    for (title, rows) in
+        [("providers", providers), ("MCP servers", servers), ("fleet's store", store)]
+    {
         if !rows.is_empty() {
             out.push_str(&format!("{title}\n"));
             rows.iter().for_each(|row| out.push_str(&line(row, column, width, is_ascii)));
@@ -228,7 +239,7 @@ fn document_of(connected: &Connected) -> Value {
     });
     let hidden = connected.hidden.iter();
     let hidden = hidden.map(|it| json!({"kind": it.kind, "name": it.name, "server": it.server}));
-    json!({
+    let mut document = json!({
         "reached": reached,
         "usable": usable,
         "all": all,
@@ -236,5 +247,16 @@ fn document_of(connected: &Connected) -> Value {
         "servers": Value::from_iter(servers),
         "conflicts": Value::from_iter(conflicts),
         "hidden_text": Value::from_iter(hidden),
-    })
+    });
+    if let Some(it) = &connected.store {
+        let trouble = it.answer.as_ref().err();
+        document["store"] = json!({
+            "name": it.name,
+            "usable": it.answer.is_ok(),
+            "cause": trouble.map(|it| &it.cause),
+            "hint": trouble.map(|it| &it.hint),
+            "took_ms": it.took.0,
+        });
+    }
+    document
 }

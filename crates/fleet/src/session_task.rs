@@ -1,0 +1,171 @@
+//! Questions about MCP sessions, asked of the store on the fleet's thread.
+
+use redis::{Cmd, Value};
+use tidegate_core::time::{Millis, Now};
+
+use crate::{
+    layout::Layout,
+    link::{Link, StoreError},
+    reply,
+    scripts::{Script, Scripts},
+    seal::{FleetSecrets, SealedName},
+    session_record::{AwayReason, Claim, Liveness, Lookup, SessionRecord},
+    sessions::{SessionAsk, TakeOver},
+    stats::{FleetStats, Rejected},
+};
+
+/// After the store lost its data, a record that is not there may be written again soon.
+const RESTARTED: Millis = Millis::seconds(10);
+/// For so long our own heartbeat must have stood before that of another one counts as missing.
+const SILENT: Millis = Millis::seconds(10);
+
+/// What a question is answered with.
+#[derive(Clone)]
+pub(crate) struct Clerk<'a> {
+    pub(crate) link: Link,
+    pub(crate) scripts: &'a Scripts,
+    pub(crate) layout: &'a Layout,
+    pub(crate) secrets: &'a FleetSecrets,
+    pub(crate) stats: &'a FleetStats,
+    pub(crate) ttl_ms: u64,
+}
+
+impl Clerk<'_> {
+    /// Answers one question. Whoever asked may have gone.
+    pub(crate) async fn answer(mut self, ask: SessionAsk, now: Now) {
+        match ask {
+            SessionAsk::Load { names, reply } => {
+                let found = self.load(&names, now).await;
+                drop(reply.send(found.map_or_else(|_| away(), |(lookup, _)| lookup)));
+            }
+            SessionAsk::Create { name, epoch, record, reply } => {
+                let written = self.put(&name, epoch, &record).await;
+                let _ = reply.send(written.is_ok_and(|is_written| is_written));
+            }
+            SessionAsk::Claim { names, take, reply } => {
+                let claim = self.claim(&names, &take, now).await;
+                drop(reply.send(claim.unwrap_or(Claim::Away(AwayReason::Unreachable))));
+            }
+            SessionAsk::Liveness { instance, reply } => {
+                let mut command = Cmd::new();
+                command.arg("GET").arg(self.layout.heartbeat(instance));
+                let beat: Result<Option<Vec<u8>>, _> = self.link.ask(&command).await;
+                let steady = self.stats.steady_since().is_some_and(|it| now.since(it) >= SILENT);
+                let _ = reply.send(match beat {
+                    Ok(Some(_)) => Liveness::Alive,
+                    Ok(None) if steady => Liveness::Silent,
+                    Ok(None) | Err(_) => Liveness::Unknown,
+                });
+            }
+        }
+    }
+
+    /// Writes a record; `false` = one of a higher epoch is there.
+    pub(crate) async fn put(
+        &mut self,
+        name: &SealedName,
+        epoch: u64,
+        record: &[u8],
+    ) -> Result<bool, StoreError> {
+        let key = self.layout.session_key(name);
+        let sealed = self.sealed(&key, epoch, record)?;
+        let mut command = self.scripts.command(Script::Put, &[&key]);
+        command.arg(epoch.to_string()).arg(sealed).arg(self.ttl_ms);
+        let written: i64 = self.link.ask(&command).await?;
+        Ok(written == 1)
+    }
+
+    /// Deletes a record unless it has a higher epoch.
+    pub(crate) async fn delete(&mut self, name: &SealedName, epoch: u64) -> Result<(), StoreError> {
+        let key = self.layout.session_key(name);
+        let mut command = self.scripts.command(Script::Delete, &[&key]);
+        command.arg(epoch.to_string());
+        self.link.ask::<i64>(&command).await.map(drop)
+    }
+
+    /// The record of the highest epoch under any of its names, and where it is.
+    async fn load(
+        &mut self,
+        names: &[SealedName],
+        now: Now,
+    ) -> Result<(Lookup, Option<String>), StoreError> {
+        let mut found: Option<(SessionRecord, String)> = None;
+        let mut is_sealed = false;
+        for name in names {
+            let key = self.layout.session_key(name);
+            let mut command = Cmd::new();
+            command.arg("HMGET").arg(&key).arg("e").arg("v");
+            let fields: Value = self.link.ask(&command).await?;
+            let Some((epoch, value)) = reply::pair(fields) else { continue };
+            match self.opened(&key, &epoch, &value) {
+                Some(record) if found.as_ref().is_none_or(|it| it.0.epoch < record.epoch) => {
+                    found = Some((record, key));
+                }
+                Some(_) => {}
+                None => is_sealed = true,
+            }
+        }
+        let is_restarted = self.stats.restarted_at().is_some_and(|it| now.since(it) < RESTARTED);
+        Ok(match found {
+            Some((record, key)) => (Lookup::Found(record), Some(key)),
+            None if is_sealed => (Lookup::Away(AwayReason::Sealed), None),
+            None if is_restarted => (Lookup::Away(AwayReason::Restarted), None),
+            None => (Lookup::Missing, None),
+        })
+    }
+
+    async fn claim(
+        &mut self,
+        names: &[SealedName],
+        take: &TakeOver,
+        now: Now,
+    ) -> Result<Claim, StoreError> {
+        let (record, key) = match self.load(names, now).await? {
+            (Lookup::Found(record), Some(key)) => (record, key),
+            (Lookup::Away(why), _) => return Ok(Claim::Away(why)),
+            _ => return Ok(Claim::Missing),
+        };
+        if record.epoch != take.seen_epoch {
+            return Ok(Claim::Lost(record));
+        }
+        let sealed = self.sealed(&key, take.epoch, &take.record)?;
+        let mut command = self.scripts.command(Script::Claim, &[&key]);
+        command.arg(take.seen_epoch.to_string()).arg(take.epoch.to_string());
+        command.arg(sealed).arg(self.ttl_ms);
+        Ok(match self.link.ask::<i64>(&command).await? {
+            1 => Claim::Won,
+            0 => match self.load(names, now).await?.0 {
+                Lookup::Found(record) => Claim::Lost(record),
+                Lookup::Missing => Claim::Missing,
+                Lookup::Away(why) => Claim::Away(why),
+            },
+            _ => Claim::Missing,
+        })
+    }
+
+    /// The epoch stands beside the value for the store to compare, and is bound into its seal.
+    fn sealed(&self, key: &str, epoch: u64, record: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let none = || StoreError::Unfit("the system gives no random numbers".to_owned());
+        self.secrets.seal(bound(key, epoch).as_bytes(), record).ok_or_else(none)
+    }
+
+    fn opened(&self, key: &str, epoch: &[u8], value: &[u8]) -> Option<SessionRecord> {
+        let epoch = std::str::from_utf8(epoch).ok().and_then(|text| text.parse().ok());
+        let opened = epoch.and_then(|epoch| {
+            let bytes = self.secrets.open(bound(key, epoch).as_bytes(), value).ok()?;
+            SessionRecord::decode(epoch, &bytes)
+        });
+        if opened.is_none() && self.stats.reject(Rejected::Secret) {
+            tracing::warn!("a session's record in the fleet's store does not open: it is ignored");
+        }
+        opened
+    }
+}
+
+fn away() -> Lookup {
+    Lookup::Away(AwayReason::Unreachable)
+}
+
+fn bound(key: &str, epoch: u64) -> String {
+    format!("{key} {epoch}")
+}

@@ -1,0 +1,197 @@
+//! Records of MCP sessions in the fleet's store: any replica can look one up, and one owns it.
+//!
+//! Rules kept here:
+//! - "I do not know" is never "there is none": whatever keeps the store from a certain answer is
+//!   [`Lookup::Away`], and the client is told to come back instead of losing its session.
+//! - Nothing waits longer than `state.timeout`, and nothing at all for a store that is known to be
+//!   away.
+//! - A record is never dropped from the queue and never overwrites one of a higher epoch.
+//!
+//! The store is asked on the fleet's thread (`session_task.rs`); here is the handle that other
+//! threads use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_runtime::clock::Clock;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+pub use crate::session_record::{
+    AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionName, SessionRecord,
+};
+use crate::{
+    identity::InstanceId,
+    outbox::{Outbox, SessionWrite},
+    seal::{FleetSecrets, SealedName},
+    stats::FleetStats,
+};
+
+/// What is told of sessions and waits to be read, at most.
+const EVENTS_MAX: usize = 1024;
+/// Questions that wait for the fleet's thread, at most.
+const ASKS_MAX: usize = 1024;
+
+/// A question to the store.
+#[derive(Debug)]
+pub(crate) enum SessionAsk {
+    Load { names: Vec<SealedName>, reply: oneshot::Sender<Lookup> },
+    Create { name: SealedName, epoch: u64, record: Vec<u8>, reply: oneshot::Sender<bool> },
+    Claim { names: Vec<SealedName>, take: TakeOver, reply: oneshot::Sender<Claim> },
+    Liveness { instance: InstanceId, reply: oneshot::Sender<Liveness> },
+}
+
+/// A session that is to change hands.
+#[derive(Debug)]
+pub(crate) struct TakeOver {
+    pub(crate) seen_epoch: u64,
+    pub(crate) epoch: u64,
+    pub(crate) record: Vec<u8>,
+}
+
+/// The records of a fleet's sessions. Cheap to clone, and usable on any thread.
+#[derive(Clone, Debug)]
+pub struct SessionStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    secrets: Arc<FleetSecrets>,
+    outbox: Arc<Outbox>,
+    stats: Arc<FleetStats>,
+    clock: Clock,
+    timeout: Duration,
+    instance: InstanceId,
+    asks: mpsc::Sender<SessionAsk>,
+    events: broadcast::Sender<SessionEvent>,
+}
+
+/// What the fleet's thread needs of it.
+#[derive(Debug)]
+pub(crate) struct SessionDesk {
+    pub(crate) asks: mpsc::Receiver<SessionAsk>,
+    pub(crate) events: broadcast::Sender<SessionEvent>,
+}
+
+impl SessionStore {
+    pub(crate) fn new(
+        secrets: &Arc<FleetSecrets>,
+        outbox: &Arc<Outbox>,
+        stats: &Arc<FleetStats>,
+        (clock, timeout, instance): (Clock, Duration, InstanceId),
+    ) -> (Self, SessionDesk) {
+        let (asks, receiver) = mpsc::channel(ASKS_MAX);
+        let events = broadcast::channel(EVENTS_MAX).0;
+        let desk = SessionDesk { asks: receiver, events: events.clone() };
+        let (secrets, outbox) = (Arc::clone(secrets), Arc::clone(outbox));
+        let stats = Arc::clone(stats);
+        let shared = Shared { secrets, outbox, stats, clock, timeout, instance, asks, events };
+        (Self { shared: Arc::new(shared) }, desk)
+    }
+
+    /// The record of a session.
+    pub async fn load(&self, id: &str) -> Lookup {
+        let names = self.names(id);
+        let ask = |reply| SessionAsk::Load { names, reply };
+        self.ask(ask).await.unwrap_or_else(Lookup::Away)
+    }
+
+    /// Writes the record of a new session, and waits for it; `false` = it is not written yet, and
+    /// will be when the store is back.
+    pub async fn create(&self, id: &str, record: &SessionRecord) -> bool {
+        let Some(bytes) = record.encode() else { return false };
+        let (name, epoch) = (self.name_of(id), record.epoch);
+        let ask = |reply| SessionAsk::Create { name, epoch, record: bytes, reply };
+        let is_written = self.ask(ask).await.unwrap_or(false);
+        if !is_written {
+            self.put(id, record.clone());
+        }
+        is_written
+    }
+
+    /// Has a record written: the newest one per session, never one of a lower epoch than the
+    /// store's. One without an owner is told to the other replicas: whoever is asked may take it.
+    pub fn put(&self, id: &str, record: SessionRecord) {
+        let name = self.name_of(id);
+        let Some(bytes) = record.encode() else {
+            tracing::warn!(bytes = record.state.len(), "a session's record is too large to share");
+            return;
+        };
+        let (epoch, by) = (record.epoch, self.shared.instance);
+        let is_released = record.owner.is_none();
+        let event = is_released.then(|| SessionEvent::Released { name: name.clone(), epoch, by });
+        let write = SessionWrite { epoch, record: Some(bytes), event };
+        self.shared.outbox.add_session(name, write);
+    }
+
+    /// Makes a session this replica's, if its epoch is still the one that was seen.
+    pub async fn claim(&self, id: &str, seen_epoch: u64, record: SessionRecord) -> Claim {
+        let Some(bytes) = record.encode() else { return Claim::Away(AwayReason::Unreachable) };
+        let names = self.names(id);
+        let epoch = record.epoch;
+        let take = TakeOver { seen_epoch, epoch, record: bytes };
+        let ask = |reply| SessionAsk::Claim { names, take, reply };
+        let claim = self.ask(ask).await.unwrap_or_else(Claim::Away);
+        if claim == Claim::Won {
+            let (name, by) = (self.name_of(id), self.shared.instance);
+            self.shared.outbox.add_event(SessionEvent::Claimed { name, epoch, by });
+        }
+        claim
+    }
+
+    /// Has a record deleted, unless it has a higher epoch.
+    pub fn delete(&self, id: &str, epoch: u64) {
+        let write = SessionWrite { epoch, record: None, event: None };
+        for name in self.names(id) {
+            self.shared.outbox.add_session(name, write.clone());
+        }
+    }
+
+    /// Whether a replica lives.
+    pub async fn liveness(&self, instance: InstanceId) -> Liveness {
+        let ask = |reply| SessionAsk::Liveness { instance, reply };
+        self.ask(ask).await.unwrap_or(Liveness::Unknown)
+    }
+
+    /// What is told of sessions from now on. A reader that is too slow misses the oldest.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<SessionEvent> {
+        self.shared.events.subscribe()
+    }
+
+    /// What a session is called in events.
+    #[must_use]
+    pub fn name_of(&self, id: &str) -> SessionName {
+        self.shared.secrets.name("session", &[id.as_bytes()])
+    }
+
+    /// Whether events are about this session, whichever of the fleet's secrets named it.
+    #[must_use]
+    pub fn is_named(&self, id: &str, name: &SessionName) -> bool {
+        self.names(id).contains(name)
+    }
+
+    fn names(&self, id: &str) -> Vec<SealedName> {
+        self.shared.secrets.names("session", &[id.as_bytes()]).collect()
+    }
+
+    async fn ask<T>(
+        &self,
+        ask: impl FnOnce(oneshot::Sender<T>) -> SessionAsk,
+    ) -> Result<T, AwayReason> {
+        let shared = &self.shared;
+        if !shared.stats.is_answering() {
+            return Err(AwayReason::KnownAway);
+        }
+        let (reply, answer) = oneshot::channel();
+        shared.asks.try_send(ask(reply)).map_err(|_| AwayReason::Unreachable)?;
+        match tokio::time::timeout(shared.timeout, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(AwayReason::Unreachable),
+            Err(_) => {
+                shared.stats.failed(shared.clock.now());
+                Err(AwayReason::Unreachable)
+            }
+        }
+    }
+}

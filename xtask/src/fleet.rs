@@ -1,0 +1,55 @@
+//! `cargo xtask fleet`: several gateways and a real store, and the manifests to run them.
+//!
+//! - The tests of fleets (`crates/server/tests/fleet`), with Debian's `redis-server`, which is
+//!   installed where it is missing.
+//! - `kubernetes-validate` from PyPI checks every manifest of `ops/kubernetes` against the schemas
+//!   of Kubernetes; what only extensions know is left to them.
+//!
+//! `ci` runs the tests too; the manifests are checked here only.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::install::{python, quietly};
+use crate::stage::Stage;
+use crate::{deny, docs, say};
+
+const REDIS_HELP: &str = "install redis-server (Debian: `apt install redis-server`)";
+const VALIDATE_HELP: &str = "the manifests are in `ops/kubernetes`";
+
+/// Kinds that Kubernetes itself does not know.
+const FOREIGN: [&str; 2] = ["kustomization.yaml", "service-monitor.yaml"];
+
+/// Runs both.
+pub(crate) fn run() -> anyhow::Result<()> {
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        say::line("installing Debian's redis-server");
+        let mut install = Command::new("apt-get");
+        install.args(["install", "-y", "--no-install-recommends", "redis-server"]);
+        quietly(&mut install, REDIS_HELP)?;
+    }
+    manifests()?;
+    Stage::cargo("fleet", &["test", "-p", "tidegate-server", "--test", "fleet"]).run()?;
+    Ok(())
+}
+
+fn manifests() -> anyhow::Result<()> {
+    let metadata = deny::metadata()?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let sources = docs::root().join("tests").join("kubernetes");
+    let interpreter = python(&sources, &Path::new(target).join("kubernetes"))?;
+    let validate = interpreter.with_file_name("kubernetes-validate");
+    let folder = docs::root().join("ops").join("kubernetes");
+    let files = fs::read_dir(&folder).context("cannot list the manifests")?.flatten();
+    let is_foreign = |path: &PathBuf| FOREIGN.iter().any(|name| path.ends_with(name));
+    let mut files: Vec<PathBuf> =
+        files.map(|it| it.path()).filter(|path| !is_foreign(path)).collect();
+    files.sort();
+    ensure!(!files.is_empty(), "there are no manifests");
+    quietly(Command::new(validate).arg("--strict").args(&files), VALIDATE_HELP)?;
+    say::line(&format!("kubernetes-validate: {} files ok", files.len()));
+    Ok(())
+}
