@@ -14,6 +14,8 @@
 //!   earlier. An armed one that has become too early is left to fire, and armed anew then.
 //! - The config that serves is compared before every event, so that no request meets an older one.
 
+mod dispatch;
+
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -30,6 +32,7 @@ use tokio::time::Sleep;
 use super::{
     clients::Clients,
     connections::Connections,
+    elsewhere::{Elsewhere, next_told},
     event_body::ClientNews,
     handle::{Arrived, NewsOfClients},
     report,
@@ -56,6 +59,8 @@ pub(crate) struct Driver {
     clients: Clients,
     news: mpsc::UnboundedReceiver<ClientNews>,
     searches: Searches,
+    /// Sessions that other replicas have; none without others.
+    elsewhere: Option<Elsewhere>,
     /// What effects caused at once.
     caused: VecDeque<Event>,
     effects: Vec<Effect>,
@@ -72,8 +77,15 @@ impl Driver {
         let gateway = Arc::clone(runtime.gateway());
         let meter = move |bytes| gateway.metrics.mcp_retained(bytes);
         let (line, told) = events();
+        let mut hub = Hub::new(Retained::new(Some(Arc::new(meter))));
+        let fleet = runtime.fleet.clone().filter(|_| scope == Scope::All);
+        let elsewhere = fleet.map(|fleet| {
+            hub.share_sessions();
+            Elsewhere::new(fleet, clients.sender.clone(), runtime.now())
+        });
         let mut driver = Self {
-            hub: Hub::new(Retained::new(Some(Arc::new(meter)))),
+            hub,
+            elsewhere,
             scope,
             followed: None,
             servers: Servers::default(),
@@ -119,13 +131,15 @@ impl Driver {
             (job, answer) = self.searches.next() => self.tell(Event::Searched { job, answer }),
             () = self.alarm.as_mut(), if self.armed.is_some() => self.ring(),
             () = gateway.changed.notified() => self.tell(Event::HealthChanged),
+            told = next_told(&mut self.elsewhere) => self.hear_elsewhere(told),
         }
     }
 
     /// A client's request, or an operator's wish.
     pub(crate) fn take(&mut self, arrived: Arrived) {
         match arrived {
-            Arrived::Request { request, answer } => {
+            Arrived::Request { request, answer, came } => {
+                let Some((request, answer)) = self.here(request, answer, came) else { return };
                 let (token, has_left) = (request.token, answer.is_closed());
                 self.clients.wait(token, answer);
                 self.tell(Event::Request(request));
@@ -195,23 +209,25 @@ impl Driver {
             let (hub, effects, runtime) = (&mut self.hub, &mut self.effects, &self.runtime);
             let now = runtime.now();
             runtime.worker.with_notes(|notes| {
-                let mut env = Env { now, core: &live.core, notes, random: &mut SystemRandom };
+                let random = &mut SystemRandom { fleet: runtime.fleet.as_deref() };
+                let mut env = Env { now, core: &live.core, notes, random };
                 hub.handle(&mut env, event, effects);
             });
             let mut effects = std::mem::take(&mut self.effects);
             effects.drain(..).for_each(|effect| self.carry_out(&live, effect));
             self.effects = effects;
+            self.answer_opened();
             next = self.caused.pop_front();
         }
     }
 
     fn carry_out(&mut self, live: &Arc<Live>, effect: Effect) {
         match effect {
-            Effect::Open { connection, server, transport, within, caller } => {
+            Effect::Open { connection, server, transport, within, caller, resume } => {
                 let all = &self.runtime.children;
                 let children = caller.map(|(name, share)| all.of(&name, share));
                 let children = children.unwrap_or_else(|| all.clone());
-                let opening = Opening { transport, within, children };
+                let opening = Opening { transport, within, children, resume };
                 let (runtime, servers) = (&self.runtime, &self.servers);
                 let which = (connection, server);
                 self.connections.open(runtime, servers, which, opening, &mut self.caused);
@@ -231,6 +247,7 @@ impl Driver {
             Effect::Close { connection } => self.connections.close(connection, &mut self.caused),
             Effect::Drop { connection } => self.connections.abort(connection),
             Effect::Answer { request, answer } => {
+                let Some(answer) = self.hold_opened(request, answer) else { return };
                 self.clients.answer(self.runtime.now(), request, answer);
             }
             Effect::Feed { reader } => self.clients.feed(&mut self.hub, reader),
@@ -246,6 +263,15 @@ impl Driver {
             Effect::Log(line) => report::log(self.runtime.gateway(), &line),
             Effect::Record(record) => report::record(&self.runtime.worker, &record),
             Effect::Closed => self.is_closed = true,
+            Effect::SessionRecord { session, state } => {
+                self.elsewhere.iter_mut().for_each(|it| it.changed(&session, &state));
+            }
+            Effect::SessionReleased { session, state } => {
+                self.elsewhere.iter_mut().for_each(|it| it.released(&session, &state));
+            }
+            Effect::SessionEnded { session } => {
+                self.elsewhere.iter_mut().for_each(|it| it.ended(&session));
+            }
         }
     }
 
@@ -258,6 +284,9 @@ impl Driver {
             self.runtime.worker.pool.sweep();
         }
         self.clients.release_due(now);
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.renew_due(now);
+        }
         match self.hub.next_wakeup().is_some_and(|at| at <= now) {
             true => self.tell(Event::Wakeup),
             false => self.arm(),
@@ -270,7 +299,8 @@ impl Driver {
         if self.sweep_at.is_none() && !self.runtime.worker.pool.is_empty() {
             self.sweep_at = Some(now.after(SWEEP_EVERY));
         }
-        let due = [self.hub.next_wakeup(), self.clients.next_release(), self.sweep_at];
+        let renew_at = self.elsewhere.as_ref().map(Elsewhere::renew_at);
+        let due = [self.hub.next_wakeup(), self.clients.next_release(), self.sweep_at, renew_at];
         let due = due.into_iter().flatten().min();
         let Some(due) = due else { return };
         if self.armed.is_none_or(|armed| due < armed) {

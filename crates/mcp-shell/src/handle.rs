@@ -27,6 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     event_body::{ClientNews, EventBody},
+    fleet::{PeerAnswer, PeerAnswerHead, PeerBody, PeerRequest, SessionEvents},
     large::LargeReader,
 };
 
@@ -55,10 +56,22 @@ pub(crate) struct Answered {
 #[derive(Debug)]
 pub(crate) enum Arrived {
     /// A client's request.
-    Request { request: Box<McpRequest>, answer: oneshot::Sender<Answered> },
+    Request { request: Box<McpRequest>, answer: oneshot::Sender<Answered>, came: Came },
     /// An operator wants a server probed now; whether it answered, if there is such a server.
     Probe { token: RequestToken, server: Arc<str>, answer: oneshot::Sender<Option<bool>> },
 }
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// A client of this replica.
+    Here,
+    /// Another replica handed it on. It is not handed on again.
+    FromPeer,
+}
+
+/// The status of what another replica asked for and is not here. Nobody else ever sees it.
+pub(crate) const NOT_MINE: u16 = 421;
 
 /// A worker's end of the line.
 #[derive(Clone, Debug)]
@@ -152,7 +165,8 @@ impl McpHandle {
             large,
             caller,
         });
-        if self.line.try_send(Arrived::Request { request, answer: sender }).is_err() {
+        let came = Came::Here;
+        if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {
             return rendered(McpAnswer::busy("the gateway is busy; try again"), None);
         }
         let mut waiting = Waiting { token: Some(token), news: &self.news };
@@ -165,6 +179,62 @@ impl McpHandle {
             };
         }
         rendered_refusal(504, "the gateway took too long")
+    }
+
+    /// Answers a request that another replica hands on; none if what it is about is not here.
+    pub async fn answer_peer(&self, request: PeerRequest) -> Option<PeerAnswer> {
+        let PeerRequest { head, body } = request;
+        let whole = |answer: McpAnswer| {
+            let head = PeerAnswerHead {
+                status: answer.status,
+                retry_after: answer.retry_after,
+                is_events: false,
+            };
+            let body = match answer.body {
+                McpAnswerBody::Json(bytes) => Some(bytes),
+                McpAnswerBody::Empty | McpAnswerBody::Events(_) => None,
+            };
+            Some(PeerAnswer { head, body: PeerBody::Whole(body) })
+        };
+        let (body, large) = match tokio::time::timeout(ANSWER_WITHIN, self.large.read(body)).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(answer)) => return whole(answer),
+            Err(_) => return whole(McpAnswer::busy("too many large requests; try again")),
+        };
+        let (sender, answered) = oneshot::channel();
+        let token = self.token();
+        let request = McpRequest {
+            token,
+            method: HttpMethod::Post,
+            session: None,
+            version: None,
+            last_event: None,
+            prefers_events: false,
+            headers: Vec::new(),
+            body,
+            large,
+            caller: "".into(),
+        };
+        let request = Box::new(head.into_request(request)?);
+        let came = Came::FromPeer;
+        if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {
+            // It may be on its way out: whoever asks looks the session up again.
+            return None;
+        }
+        let mut waiting = Waiting { token: Some(token), news: &self.news };
+        let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await.ok()?;
+        waiting.token = None;
+        match answered {
+            Ok(Answered { answer, .. }) if answer.status == NOT_MINE => None,
+            Ok(Answered { answer, events: Some(events) }) => {
+                let head =
+                    PeerAnswerHead { status: answer.status, retry_after: None, is_events: true };
+                let body = PeerBody::Events(Box::new(SessionEvents(events)));
+                Some(PeerAnswer { head, body })
+            }
+            Ok(Answered { answer, events: None }) => whole(answer),
+            Err(_) => None,
+        }
     }
 
     /// Probes a server now: whether it answered, if there is such a server.

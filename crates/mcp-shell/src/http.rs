@@ -33,6 +33,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use tidegate_core::time::Millis;
+use tidegate_mcp::hub::ResumedUpstream;
 use tokio::time::timeout;
 
 pub(crate) use self::place::HttpPlace;
@@ -93,6 +94,12 @@ impl HttpTransport {
         self.talk.agree(version);
         let listening = listening::run(Rc::clone(&self.talk), self.notices.first());
         self.talk.add_task(task::spawn_owned("mcp listening", listening));
+    }
+
+    /// Goes on in a session that somebody else began: nobody greets the server again.
+    pub(crate) fn resume(&self, resumed: &ResumedUpstream) {
+        self.talk.go_on_in(resumed);
+        self.negotiated(&resumed.version);
     }
 
     /// What the tasks of this conversation share, for requests under ids that are not ours.

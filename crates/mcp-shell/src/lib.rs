@@ -16,6 +16,8 @@
 //! - `settings`: a config as the Hub wants it; `servers`: how each server is reached; `runtime`:
 //!   what all of them stand on; `fakes`: servers inside the process.
 //! - `transport`: what a connection to a server looks like; `http`, `sse`, `stdio`; `carrier`: any.
+//! - [`fleet`]: what is needed of other replicas; `elsewhere`: requests for sessions that are not
+//!   here.
 //! - `search`: `find_tool` and `call_tool` in place of all tools.
 //! - [`guest`]: the other side, a client of a gateway's; [`bridge`]: the same for a client that
 //!   speaks over pipes; `visit`: one look at one server; [`child`]: what stands between the gateway
@@ -30,12 +32,15 @@ pub mod child;
 mod clients;
 mod connections;
 mod driver;
+mod elsewhere;
 mod event_body;
 mod fakes;
+pub mod fleet;
 pub mod guest;
 mod handle;
 mod http;
 mod large;
+pub mod memory_fleet;
 mod report;
 mod runtime;
 mod search;
@@ -92,6 +97,21 @@ async fn drive(runtime: Rc<McpRuntime>, arrivals: Arrivals, phase: watch::Receiv
             Some(arrived) = line.recv() => driver.take(arrived),
             () = driver.step() => {}
             () = &mut draining => break,
+        }
+    }
+    if driver.begin_release() {
+        // Others go on with the sessions; until all are free, whoever asks is still heard.
+        let released = async {
+            while !driver.is_released() {
+                tokio::select! {
+                    Some(arrived) = line.recv() => driver.take(arrived),
+                    () = driver.step() => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = released => {}
+            () = reached(phase.clone(), Phase::Ending) => {}
         }
     }
     // Whoever still asks hears that the gateway is closing.

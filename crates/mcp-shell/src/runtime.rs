@@ -10,7 +10,7 @@ use tidegate_mcp::hub::Random;
 use tidegate_net::secret::random_hex;
 use tidegate_runtime::rng;
 
-use super::{fakes::Fakes, stdio::Children};
+use super::{fakes::Fakes, fleet::SessionFleet, stdio::Children};
 
 /// What the MCP thread runs with.
 pub struct McpRuntime {
@@ -20,6 +20,8 @@ pub struct McpRuntime {
     pub(crate) environment: Arc<dyn Environment + Send + Sync>,
     pub(crate) children: Children,
     pub(crate) fakes: Fakes,
+    /// The replicas that this one shares sessions with.
+    pub(crate) fleet: Option<Arc<dyn SessionFleet>>,
 }
 
 impl McpRuntime {
@@ -28,9 +30,19 @@ impl McpRuntime {
         ask_route: AskRoute,
         environment: Arc<dyn Environment + Send + Sync>,
     ) -> Rc<Self> {
+        Self::in_fleet(worker, ask_route, environment, None)
+    }
+
+    /// What the MCP thread of a replica runs with.
+    pub fn in_fleet(
+        worker: Rc<Worker>,
+        ask_route: AskRoute,
+        environment: Arc<dyn Environment + Send + Sync>,
+        fleet: Option<Arc<dyn SessionFleet>>,
+    ) -> Rc<Self> {
         let children = Children::up_to(worker.gateway.live.load().file.mcp.max_children);
         let fakes = Fakes::default();
-        Rc::new(Self { worker, ask_route, environment, children, fakes })
+        Rc::new(Self { worker, ask_route, environment, children, fakes, fleet })
     }
 
     pub(crate) fn gateway(&self) -> &Arc<Gateway> {
@@ -51,14 +63,29 @@ impl McpRuntime {
 }
 
 /// Random numbers for the Hub.
-pub(crate) struct SystemRandom;
+pub(crate) struct SystemRandom<'a> {
+    pub(crate) fleet: Option<&'a dyn SessionFleet>,
+}
 
-impl Random for SystemRandom {
+impl Random for SystemRandom<'_> {
     fn draw(&mut self) -> u64 {
         rng::draw()
     }
 
     fn secret_id(&mut self) -> Option<String> {
         random_hex::<16>()
+    }
+
+    fn session_id(&mut self) -> Option<String> {
+        let random = self.secret_id()?;
+        Some(self.fleet.map_or_else(|| random.clone(), |fleet| fleet.session_id(&random)))
+    }
+
+    fn parked_id(&mut self) -> Option<String> {
+        let random = self.secret_id()?;
+        match self.fleet {
+            Some(fleet) => fleet.parked_id(&random),
+            None => Some(random),
+        }
     }
 }

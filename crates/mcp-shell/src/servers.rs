@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tidegate_config::{
@@ -19,7 +20,7 @@ use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_gateway::live::Live;
 use tidegate_mcp::{
     cause::Cause,
-    hub::{ServerAccess, ServerKey, TransportKind},
+    hub::{ResumedUpstream, ServerAccess, ServerKey, TransportKind},
 };
 
 use super::{
@@ -68,7 +69,7 @@ impl Servers {
         runtime: &McpRuntime,
         live: &Live,
         names: impl Iterator<Item = (&'a String, &'a ServerFile)>,
-    ) -> Vec<(ServerKey, ServerAccess)> {
+    ) -> Vec<(ServerKey, ServerAccess, Arc<str>)> {
         let mut before = std::mem::take(&mut self.all);
         for (name, file) in names {
             let secrets = secrets(runtime, live, file);
@@ -102,7 +103,7 @@ impl Servers {
             };
             self.all.push(server);
         }
-        self.all.iter().map(|it| (it.key, it.access())).collect()
+        self.all.iter().map(|it| (it.key, it.access(), it.place())).collect()
     }
 
     /// Why a server cannot be used as configured, if it cannot.
@@ -130,6 +131,9 @@ impl Servers {
             (ServerTransport::Http(place), TransportKind::Configured) => {
                 let place = Rc::clone(place);
                 let transport = HttpTransport::open(place, pool, clock, within, events);
+                if let Some(resumed) = &opening.resume {
+                    transport.resume(resumed);
+                }
                 Ok((Carrier::Http(transport), IsOpen::AtOnce))
             }
             (ServerTransport::Http(place), TransportKind::LegacySse) => {
@@ -151,6 +155,8 @@ pub(crate) struct Opening {
     pub(crate) transport: TransportKind,
     /// How long making it may take.
     pub(crate) within: Millis,
+    /// The session that is gone on with, over streamable HTTP.
+    pub(crate) resume: Option<Box<ResumedUpstream>>,
     /// Among whose programs it counts, if it is one.
     pub(crate) children: Children,
 }
@@ -169,6 +175,15 @@ impl Server {
             ServerTransport::Child(_) => ServerAccess::Child { is_shared: self.file.shared },
             ServerTransport::Unusable(_) => ServerAccess::Unusable,
         }
+    }
+
+    /// Where it is, in a word that says so to replicas that reach the same server and to nobody
+    /// else.
+    fn place(&self) -> Arc<str> {
+        let Some(url) = &self.file.url else { return Arc::default() };
+        let digest: [u8; 32] = Sha256::digest(url.as_bytes()).into();
+        let digits: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        digits.into()
     }
 
     /// A reload may have changed the largest message that is taken from it.

@@ -94,7 +94,7 @@ pub(crate) fn hub_settings(
 fn server_settings(
     live: &Live,
     (name, file): (&str, &ServerFile),
-    (key, access): (ServerKey, ServerAccess),
+    (key, access, place): (ServerKey, ServerAccess, Arc<str>),
 ) -> ServerSettings {
     let layers = [live.file.health.probe.as_ref(), file.health.probe.as_ref()];
     let layers: Vec<&ProbeFile> = layers.into_iter().flatten().collect();
@@ -102,6 +102,7 @@ fn server_settings(
         key,
         name: name.into(),
         access,
+        place,
         max_calls: file.max_calls.max(1) as usize,
         keepalive: keepalive(&file.keepalive),
         keepalive_call: keepalive_call(&file.keepalive),

@@ -59,6 +59,10 @@ pub enum Cause {
     Closing,
     /// The limit on descriptors or ports is reached: says nothing about the server.
     Shortage,
+    /// The session went to another replica while the call was under way.
+    Moved,
+    /// The replica that had the session ended while the call was under way.
+    OwnerGone,
 }
 
 impl fmt::Display for Cause {
@@ -90,6 +94,8 @@ impl fmt::Display for Cause {
             Self::ExcludedAtOpen => "unhealthy when the session opened",
             Self::Closing => "closing",
             Self::Shortage => "out of local resources",
+            Self::Moved => "the session moved to another replica",
+            Self::OwnerGone => "the replica that had the session is gone",
         };
         f.write_str(phrase)
     }

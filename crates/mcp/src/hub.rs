@@ -17,6 +17,7 @@
 //! changed, or when its time has come (`schedule`).
 
 mod admission;
+mod adopt;
 mod bridge;
 mod calls;
 mod client;
@@ -29,6 +30,7 @@ mod group_call;
 pub mod ids;
 mod joining;
 mod keepalive_task;
+mod last_words;
 mod link;
 mod listening;
 mod listens;
@@ -39,7 +41,9 @@ mod monitor;
 mod parked;
 mod profile;
 mod questions;
+pub mod record;
 mod relay;
+mod release;
 mod reload;
 pub mod retained;
 mod route;
@@ -59,7 +63,10 @@ pub use self::{
     },
     event::{ConnectionEvent, Event, HttpMethod, LargeArguments, McpRequest, RequestToken},
     ids::{ConnectionId, ReaderId},
+    last_words::LastWords,
+    parked::PREFIX as PARKED,
     profile::own_info,
+    record::{Adoption, ResumedUpstream, SessionRecord, UpstreamSession},
     retained::Retained,
     search::{SearchAnswer, SearchJob, SearchTask, SearchView, SeenGroup},
     settings::{CallerRights, GroupSettings, HubSettings, ServerAccess, ServerKey, ServerSettings},
@@ -80,6 +87,7 @@ use self::{
     joining::Join,
     link::KeptLink,
     profile::{ClientProfile, ProfileKey},
+    record::Records,
     schedule::{Schedule, Task},
     server::{KeptServer, ServerGroup},
     streams::{StreamReader, Streams},
@@ -104,6 +112,14 @@ pub trait Random {
     fn draw(&mut self) -> u64;
     /// 128 bits that nobody can guess, as hexadecimal digits; none if the system gives none.
     fn secret_id(&mut self) -> Option<String>;
+    /// The id of a new session: such bits, with whatever else an id is to say.
+    fn session_id(&mut self) -> Option<String> {
+        self.secret_id()
+    }
+    /// What a parked call is called: such bits, with whatever else is to be found there.
+    fn parked_id(&mut self) -> Option<String> {
+        self.secret_id()
+    }
 }
 
 /// What a reader of a stream does next.
@@ -196,6 +212,10 @@ pub struct Hub {
     is_health_doubtful: bool,
     /// What a program said before an attempt to connect to it failed.
     last_words: String,
+    /// What other replicas need to go on with sessions; none if there are no others.
+    records: Option<Records>,
+    /// Sessions are handed over to other replicas.
+    is_releasing: bool,
     is_closing: bool,
     is_closed: bool,
     /// The moment of the latest event.
@@ -240,6 +260,8 @@ impl Hub {
             standings: Vec::new(),
             is_health_doubtful: false,
             last_words: String::new(),
+            records: None,
+            is_releasing: false,
             is_closing: false,
             is_closed: false,
             now: Now::ZERO,
@@ -260,6 +282,7 @@ impl Hub {
             self.look_at_health(env);
             self.drain(env);
         }
+        self.tell_records();
         self.feed();
         if self.is_closing && !self.is_closed && self.is_empty() {
             self.is_closed = true;
@@ -315,7 +338,7 @@ impl Hub {
             Event::Wakeup => {}
             Event::Request(request) => {
                 if self.is_closing {
-                    let answer = McpAnswer::refusal(503, "the gateway is closing");
+                    let answer = McpAnswer::busy("the gateway is closing");
                     return self.out.push(Effect::Answer { request: request.token, answer });
                 }
                 self.on_request(env, &request);
@@ -331,6 +354,9 @@ impl Hub {
             }
             Event::Probe { token, server } => self.probe(env, token, &server),
             Event::Searched { job, answer } => self.searched(env, job, answer),
+            Event::Adopt(adoption) => self.adopt(env, *adoption),
+            Event::LetGo { session } => self.let_go(env, &session),
+            Event::Release => self.release_all(env),
             Event::Close => self.close(env),
         }
     }
@@ -387,6 +413,10 @@ impl Hub {
             return;
         }
         for client in self.open_clients() {
+            // Whoever is to go on with it goes on, whatever is under way.
+            if self.is_releasing {
+                self.release(env, client);
+            }
             self.end_client(env, client);
         }
         for server in std::mem::take(&mut self.server_order) {

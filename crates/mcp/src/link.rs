@@ -62,6 +62,8 @@ pub struct Link {
     /// The latest attempt whose failure somebody has charged.
     claimed: Generation,
     connects: u64,
+    /// Another replica had it before.
+    was_elsewhere: bool,
     /// It was made again, and no result has said so.
     is_new: bool,
 }
@@ -94,9 +96,21 @@ impl Link {
         if is_news {
             self.state = LinkState::Ready;
             self.connects += 1;
-            self.is_new = self.connects > 1;
+            self.is_new = self.connects > 1 || self.was_elsewhere;
         }
         is_news
+    }
+
+    /// Somebody else had this connection before: the next one that is made is a new one, and its
+    /// first result says so.
+    pub fn regain(&mut self) {
+        self.was_elsewhere = true;
+    }
+
+    /// Whether there was ever a connection.
+    #[must_use]
+    pub fn was_made(&self) -> bool {
+        self.connects > 0 || self.was_elsewhere
     }
 
     /// The attempt failed. Whether that changed anything.

@@ -165,6 +165,8 @@ struct SessionSlot {
     seat: Seat,
     connect_within: Millis,
     is_own_child: bool,
+    /// It had joined when the session came from another replica: it stays listed whatever happens.
+    was_joined: bool,
     /// Joined, but unhealthy now (`live` only).
     is_hidden: bool,
     /// Why it could not be connected to while it was slow: the calls that waited hear it.
@@ -240,6 +242,11 @@ impl Session {
     pub fn connect_failed(&mut self, now: Now, server: usize, cause: Cause) -> News {
         let Some(place) = self.places.get_mut(server) else { return News::Nothing };
         match place.seat {
+            Seat::Connecting if place.was_joined => {
+                place.seat = Seat::Joined;
+                place.late_failure = Some(cause);
+                News::Nothing
+            }
             Seat::Connecting => {
                 let was_visible = place.is_visible();
                 place.seat = Seat::Excluded(cause);
@@ -408,6 +415,7 @@ impl SessionSlot {
         seat: Seat::Excluded(Cause::Closing),
         connect_within: Millis::ZERO,
         is_own_child: false,
+        was_joined: false,
         is_hidden: false,
         late_failure: None,
     };
@@ -415,7 +423,8 @@ impl SessionSlot {
     const fn of(arrival: &Arrival) -> Self {
         let &Arrival { standing, connect_within, is_own_child } = arrival;
         let seat = Seat::at_open(standing);
-        Self { seat, connect_within, is_own_child, is_hidden: false, late_failure: None }
+        let (was_joined, is_hidden, late_failure) = (false, false, None);
+        Self { seat, connect_within, is_own_child, was_joined, is_hidden, late_failure }
     }
 
     fn is_visible(&self) -> bool {
@@ -423,11 +432,14 @@ impl SessionSlot {
             Seat::Joined => !self.is_hidden,
             Seat::Slow => true,
             // Its calls wait for it, so what is known of it can be shown meanwhile.
-            Seat::Connecting => self.is_own_child,
+            Seat::Connecting => self.is_own_child || self.was_joined,
             Seat::Late | Seat::Excluded(_) => false,
         }
     }
 }
 
+mod adopted;
 #[cfg(test)]
 mod tests;
+
+pub use self::adopted::KeptSeat;

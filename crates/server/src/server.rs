@@ -68,6 +68,8 @@ pub struct Server {
     fleet: Option<JoinHandle<()>>,
     drain: Duration,
     warnings: Vec<Diagnostic>,
+    /// The line to the MCP thread.
+    mcp: Option<mcp::McpHandle>,
 }
 
 /// The probe of an MCP server.
@@ -82,7 +84,18 @@ impl Server {
     /// # Errors
     /// The config is not sound, or an address is taken.
     pub fn start(start: Start) -> Result<Self, StartError> {
-        Self::begin(start, None, Overrides::default())
+        Self::begin(start, None, Overrides::default(), None)
+    }
+
+    /// Starts to serve as a replica of a fleet that is made by whoever starts it: for tests.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_in_fleet(
+        start: Start,
+        fleet: Arc<dyn mcp::fleet::SessionFleet>,
+    ) -> Result<Self, StartError> {
+        Self::begin(start, None, Overrides::default(), Some(fleet))
     }
 
     /// Starts to serve where the command line says, in place of the config, now and after every
@@ -91,7 +104,7 @@ impl Server {
     /// # Errors
     /// As for [`start`](Self::start).
     pub fn start_at(start: Start, overrides: Overrides) -> Result<Self, StartError> {
-        Self::begin(start, None, overrides)
+        Self::begin(start, None, overrides, None)
     }
 
     /// Starts to serve one client of this process only.
@@ -99,13 +112,14 @@ impl Server {
     /// # Errors
     /// The config is not sound.
     pub fn start_private(start: Start, private: Private) -> Result<Self, StartError> {
-        Self::begin(start, Some(private), Overrides::default())
+        Self::begin(start, Some(private), Overrides::default(), None)
     }
 
     fn begin(
         start: Start,
         private: Option<Private>,
         overrides: Overrides,
+        fleet: Option<Arc<dyn mcp::fleet::SessionFleet>>,
     ) -> Result<Self, StartError> {
         let (source, path) = (&start.source, start.path.clone());
         let asked = Asked { private: private.as_ref(), overrides };
@@ -147,8 +161,10 @@ impl Server {
             fleet: None,
             drain,
             warnings,
+            mcp: None,
         };
         let (handle, arrivals) = mcp::line();
+        server.mcp = Some(handle.clone());
         for (number, socket) in sockets.into_iter().enumerate() {
             let (gateway, handle, phase) = (Arc::clone(&gateway), handle.clone(), watched.clone());
             server.thread(format!("worker-{number}"), move || async move {
@@ -168,7 +184,8 @@ impl Server {
         server.thread("mcp".to_owned(), move || {
             let worker = Rc::new(Worker::new(shared));
             let ask_route = ask_route(&worker);
-            mcp::run(mcp::McpRuntime::new(worker, ask_route, secrets), arrivals, phase)
+            let runtime = mcp::McpRuntime::in_fleet(worker, ask_route, secrets, fleet);
+            mcp::run(runtime, arrivals, phase)
         })?;
         server.thread("control".to_owned(), move || {
             let probe_server = Box::new(move |name: String| -> Probing {
@@ -184,6 +201,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The line to the MCP thread, for whoever hands requests of other replicas on.
+    #[must_use]
+    pub fn mcp(&self) -> Option<&mcp::McpHandle> {
+        self.mcp.as_ref()
     }
 
     /// Where the admin listener listens.
@@ -308,6 +331,7 @@ impl Server {
 
     /// Stops accepting, lets what is under way finish for a while, and ends.
     pub fn stop(mut self) {
+        drop(self.mcp.take());
         self.phase.send_replace(Phase::Draining);
         self.wait(self.drain);
         self.phase.send_replace(Phase::Ending);

@@ -4,6 +4,7 @@
 //! test can drop one of them.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub struct McpClient {
     pub session: String,
     /// What `initialize` was answered with.
     pub hello: Value,
-    ids: AtomicU64,
+    ids: Arc<AtomicU64>,
 }
 
 impl McpClient {
@@ -68,10 +69,17 @@ impl McpClient {
         if version >= "2025-06-18" {
             headers.push_str(&format!("mcp-protocol-version: {version}\r\n"));
         }
-        let ids = AtomicU64::new(1);
+        let ids = Arc::new(AtomicU64::new(1));
         let client = Self { address, headers, session, hello: answer["result"].clone(), ids };
         client.notify("notifications/initialized", Value::Null);
         client
+    }
+
+    /// The same session, asked for at another replica.
+    pub fn at(&self, address: SocketAddr) -> Self {
+        let (headers, session) = (self.headers.clone(), self.session.clone());
+        let (hello, ids) = (self.hello.clone(), Arc::clone(&self.ids));
+        Self { address, headers, session, hello, ids }
     }
 
     /// Sends `initialize` and nothing else.

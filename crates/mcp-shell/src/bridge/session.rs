@@ -272,7 +272,7 @@ impl Session {
             let wants = vec![hello.id.clone()];
             let post = self.post(&talk, hello.message.clone(), wants, GivenUp::default());
             let mut exchange = Exchange::begin(Post { worth, ..post }).await?;
-            talk.note_session(&exchange.head);
+            drop(talk.note_session(&exchange.head));
             let mut answer = Bytes::new();
             while let Some(message) = exchange.next().await? {
                 answer = message;

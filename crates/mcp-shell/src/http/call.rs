@@ -86,8 +86,10 @@ pub(super) async fn run(
     if !head.status.is_success() {
         return refused(talk, call, &head, body, had_session).await;
     }
-    if heads.is_none() {
-        talk.note_session(&head.headers);
+    if heads.is_none()
+        && let Some(name) = talk.note_session(&head.headers)
+    {
+        talk.tell(ConnectionEvent::Named(name)).await;
     }
     let told = |failure| Failure { status: Some(head.status.as_u16()), ..failure };
     match kind_of(&head.headers) {

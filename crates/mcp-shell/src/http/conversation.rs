@@ -18,7 +18,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
-use tidegate_mcp::cause::{Cause, Delivery};
+use tidegate_mcp::{
+    cause::{Cause, Delivery},
+    hub::{ResumedUpstream, UpstreamSession},
+};
 use tidegate_net::upstream::{
     Pool, PooledConnection, SendError, SplicedBody, UpstreamBody, UpstreamError,
 };
@@ -213,12 +216,23 @@ impl HttpConversation {
         drop(self.endpoint.set(endpoint));
     }
 
-    /// Notes the session that the answer to `initialize` opens. Later ones change nothing.
-    pub(crate) fn note_session(&self, headers: &HeaderMap) {
+    /// Notes the session that the answer to `initialize` opens, and says its name. Later ones
+    /// change nothing.
+    pub(crate) fn note_session(&self, headers: &HeaderMap) -> Option<UpstreamSession> {
         if self.version.borrow().is_some() || self.has_session() {
-            return;
+            return None;
         }
-        let session = headers.get(SESSION).filter(|it| !it.is_empty()).cloned();
+        let mut session = headers.get(SESSION).filter(|it| !it.is_empty()).cloned()?;
+        session.set_sensitive(true);
+        let name = session.to_str().ok().map(UpstreamSession::new);
+        *self.session.borrow_mut() = Some(session);
+        name
+    }
+
+    /// The session is one that somebody else began.
+    pub(super) fn go_on_in(&self, resumed: &ResumedUpstream) {
+        let name = resumed.session.as_ref().map(UpstreamSession::expose);
+        let session = name.and_then(|it| HeaderValue::try_from(it).ok());
         *self.session.borrow_mut() = session.map(|mut session| {
             session.set_sensitive(true);
             session

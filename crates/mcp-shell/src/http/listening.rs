@@ -1,8 +1,8 @@
 //! The stream on which a server speaks of its own accord: a GET that stays open.
 //!
 //! Rules kept here:
-//! - A server without one says so once (405, or any other 4xx to the first GET; many have no such
-//!   route and say 404) and is never asked again. Silence is no failure either.
+//! - A server without one says so once (405, or any other 4xx but 409 to the first GET; many have
+//!   no such route and say 404) and is never asked again. Silence is no failure either.
 //! - A stream that ends is opened again where it ended, after 1 s, twice as long each time it
 //!   brought nothing, up to 30 s, give or take a fifth; a server may ask for more.
 //! - Where there has been a stream, a session that is not known any more is lost.
@@ -81,7 +81,8 @@ async fn ask(talk: &HttpConversation, resume: Resume, was_open: bool) -> ListenR
             return ListenReply::Lost(failure);
         }
     }
-    if head.status.is_server_error() || head.status.as_u16() == 429 {
+    // 409: whoever had the session before us still has its stream.
+    if head.status.is_server_error() || matches!(head.status.as_u16(), 409 | 429) {
         return ListenReply::NotNow;
     }
     tracing::debug!(status = head.status.as_u16(), "an mcp server has no stream of its own");

@@ -16,6 +16,7 @@ use super::effect::{Effect, McpAnswer, Metric};
 use super::endpoint::{no_servers, unknown_caller};
 use super::ids::ClientId;
 use super::profile::{ClientProfile, ProfileKey};
+use super::record::FIRST_EPOCH;
 use super::settings::CallerRights;
 use super::{Env, Hub};
 use crate::{
@@ -162,6 +163,7 @@ impl Hub {
             version: Version::LATEST,
             profile: Arc::new(profile),
             visibility: Visibility::Request,
+            epoch: FIRST_EPOCH,
         };
         let client = self.open_client(env, intro);
         self.stand_ins.insert(key, client);

@@ -318,7 +318,7 @@ impl Hub {
             AnswerTo::Whole { request, prefers_events } => {
                 let message = message::made(&call.id, &made);
                 self.answer_whole(env.now, (client, request), &call.id, message, prefers_events);
-                return;
+                return self.release_if_quiet(env, client);
             }
             AnswerTo::Stateless(attending) => {
                 self.finish_stateless(&call.id, attending, stream, made);
@@ -373,6 +373,7 @@ impl Hub {
         }
         self.used(env.now, client);
         self.schedule.arm_by(Task::Reap, env.now.after(self.settings.idle));
+        self.release_if_quiet(env, client);
         self.end_if_drained(env, client, false);
     }
 

@@ -31,7 +31,7 @@ use crate::{
     listing::Listing,
     message::{self, Id, Version},
     replay::Weight,
-    session::{Arrival, Session, Visibility, Waits},
+    session::{Arrival, KeptSeat, Session, Visibility, Waits},
 };
 
 /// Calls of one client at once: more than any agent makes.
@@ -76,6 +76,8 @@ pub(super) struct Client {
     pub(super) next_question: u64,
     pub(super) last_use: LastUse,
     pub(super) is_over: bool,
+    /// How often the session has had an owner, with this one.
+    pub(super) epoch: u64,
     /// It has ended, and is kept only for whoever still reads its streams.
     is_dead: bool,
     /// Who waits for a server to join.
@@ -126,6 +128,7 @@ pub(super) struct Introduction {
     pub(super) version: Version,
     pub(super) profile: Arc<ClientProfile>,
     pub(super) visibility: Visibility,
+    pub(super) epoch: u64,
 }
 
 impl Client {
@@ -171,9 +174,22 @@ impl Client {
 impl Hub {
     /// Opens a client: every server that is not known to be bad is connected to.
     pub(super) fn open_client(&mut self, env: &mut Env<'_>, intro: Introduction) -> ClientId {
-        let Introduction { id, caller, rights, version, profile, visibility } = intro;
-        let arrivals: Vec<Arrival> =
-            self.groups.iter().map(|group| self.arrival(env, group, &rights)).collect();
+        let groups = self.groups.iter();
+        let seats = groups.map(|it| (self.arrival(env, it, &intro.rights), KeptSeat::Coming));
+        let seats: Vec<(Arrival, KeptSeat)> = seats.collect();
+        let client = self.insert_client(env, intro, &seats);
+        self.connect_slots(env, client);
+        client
+    }
+
+    /// A client that is connected to nothing yet.
+    pub(super) fn insert_client(
+        &mut self,
+        env: &mut Env<'_>,
+        intro: Introduction,
+        seats: &[(Arrival, KeptSeat)],
+    ) -> ClientId {
+        let Introduction { id, caller, rights, version, profile, visibility, epoch } = intro;
         let slots = self.groups.iter().map(|group| ServerSlot::new(group, &rights)).collect();
         let account = self.retained.account(&caller, rights.share);
         let has_priming = version.at_least(Version::V2025_11_25);
@@ -190,8 +206,8 @@ impl Hub {
             rights,
             version,
             profile,
-            streams: Streams::new(has_priming, account),
-            session: Session::open(visibility, waits, &arrivals),
+            streams: Streams::new(has_priming, account, epoch),
+            session: Session::adopt(visibility, waits, seats),
             visibility,
             slots,
             calls: BTreeMap::new(),
@@ -200,6 +216,7 @@ impl Hub {
             next_question: 1,
             last_use,
             is_over: false,
+            epoch,
             is_dead: false,
             waiters: Vec::new(),
             subscriptions: BTreeSet::new(),
@@ -209,13 +226,17 @@ impl Hub {
             parked: BTreeMap::new(),
         });
         self.schedule.arm_by(Task::Reap, env.now.after(self.settings.idle));
+        client
+    }
+
+    /// Makes the connections that a client is to have.
+    pub(super) fn connect_slots(&mut self, env: &mut Env<'_>, client: ClientId) {
         let kept = self.clients.get(client);
         let connecting: Vec<usize> =
             kept.map(|it| it.session.connecting().collect()).unwrap_or_default();
         for slot in connecting {
             self.connect_slot(env, client, slot);
         }
-        client
     }
 
     /// What a client that arrives sees of a server's health.
@@ -399,7 +420,11 @@ impl Hub {
         }
         let session = Arc::clone(&client.id);
         let links: Vec<LinkId> = client.links().map(|it| it.1).collect();
-        self.sessions.remove(&session);
+        let was_session = self.sessions.remove(&session).is_some();
+        self.drop_record(id);
+        if was_session && self.records.is_some() {
+            self.out.push(Effect::SessionEnded { session });
+        }
         self.stand_ins.retain(|_, it| *it != id);
         self.count_sessions();
         // Keepalives end before anything else does.
@@ -463,7 +488,7 @@ impl Hub {
     }
 
     /// A shared server need not tell any more what only this client wanted to hear.
-    fn unsubscribe_all(&mut self, id: ClientId) {
+    pub(super) fn unsubscribe_all(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(id) else { return };
         let wanted = std::mem::take(&mut client.subscriptions);
         let links: Vec<LinkId> = client.links().map(|it| it.1).collect();

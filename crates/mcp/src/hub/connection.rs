@@ -26,6 +26,7 @@ use super::effect::{Effect, LogLine};
 use super::event::ConnectionEvent;
 use super::ids::{CallId, ConnectionId, ExchangeId, LinkId, ServerId};
 use super::profile::{ClientProfile, ProfileKey};
+use super::record::{FIRST_EPOCH, UpstreamSession, request_number};
 use super::schedule::Task;
 use super::{Env, Hub};
 use crate::{
@@ -72,7 +73,14 @@ pub(super) struct Conversation {
     /// Which era is spoken, or tried.
     pub(super) era: Era,
     pub(super) pending: BTreeMap<u64, Pending>,
-    next: u64,
+    /// The name that the server gave the session, and the version that was agreed on; over
+    /// streamable HTTP, where others can go on with it.
+    pub(super) session: Option<UpstreamSession>,
+    pub(super) version: Option<String>,
+    /// Of its client: numbers of requests begin with it.
+    epoch: u64,
+    /// How many requests there were.
+    count: u64,
     /// Why it is over, if it is.
     pub(super) over: Option<Failure>,
     /// It is closed when nothing is pending any more.
@@ -116,13 +124,19 @@ impl Hub {
     /// A conversation over a connection that is to be opened.
     pub(super) fn new_connection(&mut self, link: LinkId, server: ServerId) -> ConnectionId {
         let is_http = self.servers.get(server).is_some_and(|it| !it.is_child());
+        let owner = self.links.get(link).and_then(|it| it.owner);
+        let owner = owner.and_then(|it| self.clients.get(it));
+        let epoch = owner.map_or(FIRST_EPOCH, |it| it.epoch);
         self.connections.insert(Conversation {
             link,
             server,
             is_http,
             era: Era::Sessions,
             pending: BTreeMap::new(),
-            next: 1,
+            session: None,
+            version: None,
+            epoch,
+            count: 0,
             over: None,
             is_retired: false,
         })
@@ -137,8 +151,8 @@ impl Hub {
         if let Some(failure) = conversation.over {
             return self.replies.push_back((asker, ServerReply::Failed(not_sent(failure))));
         }
-        let call = conversation.next;
-        conversation.next += 1;
+        conversation.count += 1;
+        let call = request_number(conversation.epoch, conversation.count);
         let is_stateless = conversation.era == Era::Stateless;
         let pending = Pending { asker, origin, within, rounds: PATIENCE_ROUNDS };
         conversation.pending.insert(call, pending);
@@ -228,7 +242,22 @@ impl Hub {
     ) {
         match event {
             ConnectionEvent::Opened => self.making_opened(env, talk, Ok(())),
-            ConnectionEvent::OpenFailed(failure) => self.making_opened(env, talk, Err(failure)),
+            ConnectionEvent::OpenFailed(failure) => {
+                let link = self.connections.get(talk).map(|it| it.link);
+                match link.and_then(|link| Some((link, self.generation_of(link, talk)?))) {
+                    // One that was to go on.
+                    Some((link, generation)) => {
+                        self.finish(talk, failure);
+                        self.link_lost(link, generation);
+                    }
+                    None => self.making_opened(env, talk, Err(failure)),
+                }
+            }
+            ConnectionEvent::Named(session) => {
+                if let Some(talk) = self.connections.get_mut(talk) {
+                    talk.session = Some(session);
+                }
+            }
             ConnectionEvent::Message { bytes, call } => self.hear_message(env, talk, &bytes, call),
             ConnectionEvent::Paused { call } => {
                 if let Some(origin) = self.origin_of(talk, Some(call)) {
@@ -329,7 +358,7 @@ impl Hub {
     }
 
     /// Everything under way ends with the conversation.
-    fn finish(&mut self, talk: ConnectionId, failure: Failure) {
+    pub(super) fn finish(&mut self, talk: ConnectionId, failure: Failure) {
         let Some(conversation) = self.connections.get_mut(talk) else { return };
         conversation.over.get_or_insert(failure);
         for (call, pending) in std::mem::take(&mut conversation.pending) {

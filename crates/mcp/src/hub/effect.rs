@@ -18,6 +18,7 @@ use tidegate_core::{
 
 use super::event::RequestToken;
 use super::ids::{ConnectionId, ReaderId};
+use super::record::ResumedUpstream;
 use super::search::SearchJob;
 use super::settings::ServerKey;
 use crate::{cause::Cause, keepalive::Reason, listing::Kind, tour::Attempted};
@@ -40,6 +41,8 @@ pub enum Effect {
         /// On whose behalf, and which fraction of the programs that one may have; the gateway's
         /// own count in the whole only.
         caller: Option<(Arc<str>, f64)>,
+        /// The session that another replica began there, over HTTP: it is greeted no more.
+        resume: Option<Box<ResumedUpstream>>,
     },
     /// Send a request over a connection.
     Send {
@@ -115,6 +118,26 @@ pub enum Effect {
         token: RequestToken,
         /// Whether it passed.
         passed: Option<bool>,
+    },
+    /// What another replica needs to go on with a session has changed. Only of a Hub that
+    /// [shares](super::Hub::share_sessions) its sessions.
+    SessionRecord {
+        /// The session's id.
+        session: Arc<str>,
+        /// A [`SessionRecord`](super::SessionRecord), written down.
+        state: Bytes,
+    },
+    /// A session is free for another replica: its servers were left as they are.
+    SessionReleased {
+        /// The session's id.
+        session: Arc<str>,
+        /// A [`SessionRecord`](super::SessionRecord), written down.
+        state: Bytes,
+    },
+    /// A session has ended for good: nobody goes on with it.
+    SessionEnded {
+        /// The session's id.
+        session: Arc<str>,
     },
     /// Count something.
     Count(Metric),

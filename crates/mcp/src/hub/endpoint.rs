@@ -26,6 +26,7 @@ use super::event::{HttpMethod, McpRequest};
 use super::exchange::{ExchangeOwner, Inquiry};
 use super::ids::{ClientId, LinkId};
 use super::profile::{ClientProfile, own_info};
+use super::record::FIRST_EPOCH;
 use super::relay::Relayed;
 use super::server_messages::{LEVELS, cancelled_id};
 use super::streams::StreamRef;
@@ -283,6 +284,7 @@ impl Hub {
         };
         let Some(kept) = self.clients.get_mut(client) else { return Ok("{}".to_owned()) };
         kept.level = Some(level.clone());
+        self.note_record(client);
         for link in self.own_links(client) {
             let Some(kept) = self.links.get_mut(link) else { continue };
             kept.level = Some(level.clone());
@@ -418,6 +420,9 @@ impl Hub {
         if self.settings.servers.is_empty() {
             return no_servers();
         }
+        if self.is_releasing {
+            return McpAnswer::busy("this replica is closing; try again");
+        }
         let Ok(params) = params.map_or(Ok(Fields::default()), |it| Fields::of(it, &[])) else {
             let fault = Fault::params(id, "params of `initialize` must be a plain object");
             return McpAnswer::json(400, fault.to_answer());
@@ -429,7 +434,7 @@ impl Hub {
         if let Err(refused) = self.make_room(env, caller, &rights) {
             return refused;
         }
-        let Some(session) = env.random.secret_id() else {
+        let Some(session) = env.random.session_id() else {
             return McpAnswer::refusal(500, "the system gives no random numbers");
         };
         let version = Version::negotiate(&params.text("protocolVersion").unwrap_or_default());
@@ -442,6 +447,7 @@ impl Hub {
             version,
             profile: self.shared_profile(profile),
             visibility: self.settings.visibility,
+            epoch: FIRST_EPOCH,
         };
         let client = self.open_client(env, intro);
         let catalogue = self.catalogue_of(client);
@@ -453,6 +459,7 @@ impl Hub {
         let head = format!(r#""protocolVersion":"{version}","capabilities":{CAPABILITIES}"#);
         let result = format!(r#"{{{head},"serverInfo":{info}{instructions}}}"#);
         self.sessions.insert(Arc::clone(&session), client);
+        self.note_record(client);
         self.count_sessions();
         let answer = McpAnswer::json(200, message::result(id, &result));
         McpAnswer { session: Some(session.to_string()), ..answer }

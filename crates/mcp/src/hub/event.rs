@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::ids::{ConnectionId, ReaderId};
+use super::record::{Adoption, UpstreamSession};
 use super::search::SearchAnswer;
 use super::settings::HubSettings;
 use crate::health::Failure;
@@ -63,6 +64,18 @@ pub enum Event {
         /// What came of it.
         answer: SearchAnswer,
     },
+    /// This replica owns a session that another one opened: it goes on here, if there is room for
+    /// it ([`holds`](super::Hub::holds) says so afterwards).
+    Adopt(Box<Adoption>),
+    /// Another replica owns this session now: it is let go at once. Calls under way end by name,
+    /// and nothing is deleted at servers.
+    LetGo {
+        /// Its id.
+        session: Arc<str>,
+    },
+    /// The gateway is about to end, and others may go on with its sessions: each is
+    /// [released](super::Effect::SessionReleased) as soon as no call of it is under way.
+    Release,
     /// The gateway ends: everything is to end in good order. When nothing is left,
     /// [`Effect::Closed`](super::Effect::Closed) is told.
     Close,
@@ -79,6 +92,8 @@ pub enum ConnectionEvent {
     Opened,
     /// It could not be opened; nothing follows.
     OpenFailed(Failure),
+    /// The server gave its session a name, in the answer to `initialize`; told before that answer.
+    Named(UpstreamSession),
     /// The server sent a message.
     Message {
         /// One JSON-RPC message.

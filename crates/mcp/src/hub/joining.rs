@@ -488,6 +488,7 @@ impl Hub {
         if news == News::Changed {
             self.tell_changes(client);
         }
+        self.note_record(client);
         self.client_turned(client);
     }
 
@@ -551,6 +552,7 @@ impl Hub {
         let slot = kept.slots.iter_mut().find(|it| it.group.name == group.name);
         let Some(slot) = slot else { return };
         let before = slot.stays.replace(member);
+        self.note_record(client);
         let Some(new) = self.link_to(env.now, client, member) else { return };
         self.keep_alive(env, new);
         let Some(old) = before.filter(|it| *it != member) else { return };

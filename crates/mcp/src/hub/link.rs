@@ -187,6 +187,7 @@ impl Hub {
         link.machine.lost(generation);
         let server = link.server;
         self.link_turned(id);
+        self.note_record_of(id);
         // A shared program is started again when its supervisor allows.
         if self.servers.get(server).is_some_and(|it| it.is_shared_child()) {
             self.schedule.wake(Task::Monitor(server));

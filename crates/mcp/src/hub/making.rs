@@ -129,7 +129,8 @@ impl Hub {
             refused: Vec::new(),
             first: None,
         }));
-        self.out.push(Effect::Open { connection, server: key, transport, within, caller });
+        let resume = None;
+        self.out.push(Effect::Open { connection, server: key, transport, within, caller, resume });
     }
 
     /// Nobody wants the connection that is being made.
@@ -324,6 +325,9 @@ impl Hub {
         }
         self.set_eras(server, eras);
         if era == Era::Sessions {
+            if let Some(talk) = self.connections.get_mut(talk).filter(|_| !is_legacy) {
+                talk.version = Some(version.clone());
+            }
             self.out.push(Effect::Negotiated { connection: talk, version });
             self.tell_server(talk, message::notification("notifications/initialized", None));
         }
@@ -369,6 +373,7 @@ impl Hub {
             self.retire(env.now, before, within);
         }
         self.begin_listening(link);
+        self.note_record_of(link);
         if is_again {
             self.out.push(Effect::Count(Metric::Reinitialised(self.server_name(server))));
         }

@@ -32,7 +32,7 @@ const PARKED_MAX: usize = 16;
 /// How long one waits: a person may have to be asked.
 const PARKED_FOR: Millis = Millis::seconds(300);
 /// What the name of a parked call begins with: a server's own state does not.
-const PREFIX: &str = "tidegate.parked.";
+pub const PREFIX: &str = "tidegate.parked.";
 
 /// A call that waits for its client.
 pub(super) struct Parked {
@@ -81,7 +81,7 @@ impl Hub {
     ) -> Option<String> {
         let client = self.calls.get(id)?.client;
         let has_room = self.clients.get(client).is_some_and(|it| it.parked.len() < PARKED_MAX);
-        let name = if has_room { env.random.secret_id() } else { None };
+        let name = if has_room { env.random.parked_id() } else { None };
         let Some(name) = name else {
             let message = "too many calls wait for this client";
             for question in &questions {

@@ -141,6 +141,7 @@ impl Hub {
         client.slots = slots;
         let news = client.session.reload(env.now, &carried);
         let connecting: Vec<usize> = client.session.connecting().collect();
+        self.note_record(id);
         self.client_turned(id);
         if news == News::Changed {
             self.tell_changes(id);

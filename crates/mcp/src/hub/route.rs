@@ -199,6 +199,7 @@ impl Hub {
 
     /// A link remembers what its client subscribed to, for when it is made again.
     fn note_subscription(&mut self, client: ClientId, link: LinkId, uri: String, is_wanted: bool) {
+        self.note_record(client);
         let is_stateless = self.is_stateless(link);
         let server = self.links.get(link).and_then(|it| self.servers.get(it.server));
         let is_shared = server.is_some_and(|it| it.is_shared_child());

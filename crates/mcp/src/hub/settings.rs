@@ -58,6 +58,9 @@ pub struct ServerSettings {
     pub name: Arc<str>,
     /// How it is reached.
     pub access: ServerAccess,
+    /// Where it is, in a word that is the same on every replica that reaches the same server: a
+    /// session with it goes on from another replica only there.
+    pub place: Arc<str>,
     /// Calls at once.
     pub max_calls: usize,
     /// How idle connections to it are kept alive.

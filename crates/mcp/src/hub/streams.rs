@@ -24,6 +24,7 @@ use tidegate_core::time::{Millis, Now};
 use super::effect::{Effect, McpAnswer, Metric};
 use super::event::RequestToken;
 use super::ids::{CallId, ClientId, ReaderId, StreamId};
+use super::record::FIRST_EPOCH;
 use super::retained::Account;
 use super::schedule::Task;
 use super::{Hub, Pulled};
@@ -54,6 +55,8 @@ pub(super) struct Streams {
     account: Account,
     /// Whether the client understands that a stream may end early.
     has_priming: bool,
+    /// What ids of events begin with: those of an owner before are none of this one's.
+    prefix: String,
     /// The readers that are attached, by the number of their stream.
     pub(super) readers: BTreeMap<u32, ReaderId>,
 }
@@ -73,14 +76,16 @@ pub(super) struct StreamReader {
 
 impl Streams {
     /// The streams of a session.
-    pub(super) fn new(has_priming: bool, account: Account) -> Self {
-        Self { replay: Replay::new(), account, has_priming, readers: BTreeMap::new() }
+    pub(super) fn new(has_priming: bool, account: Account, epoch: u64) -> Self {
+        let prefix = if epoch > FIRST_EPOCH { format!("{epoch}.") } else { String::new() };
+        Self { replay: Replay::new(), account, has_priming, prefix, readers: BTreeMap::new() }
     }
 
     /// The one stream of a request without a session.
     pub(super) fn plain(account: Account) -> Self {
         let replay = Replay::of_one();
-        Self { replay, account, has_priming: false, readers: BTreeMap::new() }
+        let prefix = String::new();
+        Self { replay, account, has_priming: false, prefix, readers: BTreeMap::new() }
     }
 
     /// Whether the client reads the stream that belongs to no call.
@@ -100,7 +105,8 @@ impl Streams {
         let event = event(at);
         let bytes = event.len();
         let body = self.account.hold(event).map(|text| Body { text, bytes });
-        let note = |id: &Id| note(is_resumable.then_some(number), at, id);
+        let name = is_resumable.then_some((&*self.prefix, number));
+        let note = |id: &Id| note(name, at, id);
         self.replay.send(number, body, weight, note) == Taken::Gone
     }
 }
@@ -132,7 +138,8 @@ impl Hub {
         let stream = StreamRef::Session(client, number);
         let reader = self.attach(now, stream, Some(0))?;
         if has_priming {
-            let prime = format!("id: {number}-0\nretry: {RETRY_MS}\ndata:\n\n");
+            let prefix = &self.clients.get(client)?.streams.prefix;
+            let prime = format!("id: {prefix}{number}-0\nretry: {RETRY_MS}\ndata:\n\n");
             let streams = &mut self.clients.get_mut(client)?.streams;
             streams.put(number, Weight::Needed, |_| prime.into_bytes(), true);
         }
@@ -200,7 +207,9 @@ impl Hub {
         client: ClientId,
         last_event: &str,
     ) -> Option<Result<ReaderId, ()>> {
-        match self.clients.get(client)?.streams.replay.resume(last_event) {
+        let streams = &self.clients.get(client)?.streams;
+        let last_event = last_event.strip_prefix(&*streams.prefix)?;
+        match streams.replay.resume(last_event) {
             Resumed::At(number, event) => {
                 self.attach(now, StreamRef::Session(client, number), Some(event)).map(Ok)
             }
@@ -213,7 +222,10 @@ impl Hub {
     pub(super) fn send_event(&mut self, stream: StreamRef, message: &[u8], weight: Weight) {
         let is_resumable = matches!(stream, StreamRef::Session(..));
         let Some((streams, number)) = self.streams(stream) else { return };
-        let write = |at| event(is_resumable.then_some(number), at, message);
+        // Nothing is allocated for the first owner of a session.
+        let prefix = streams.prefix.clone();
+        let name = is_resumable.then_some((&*prefix, number));
+        let write = |at| event(name, at, message);
         let is_gone = streams.put(number, weight, write, is_resumable);
         let reader = streams.readers.get(&number).copied();
         if is_gone {
@@ -297,9 +309,10 @@ impl Hub {
             if streams.readers.get(&number) == Some(&id) {
                 streams.readers.remove(&number);
             }
+            let name = is_resumable.then_some((&*streams.prefix, number));
             streams.replay.detach(number, reader, |id, at| {
                 gone.set(gone.get() + 1);
-                note(is_resumable.then_some(number), at, id)
+                note(name, at, id)
             });
         }
         for _ in 0..gone.get() {
@@ -344,7 +357,7 @@ impl Hub {
 }
 
 /// What takes the place of an answer that is gone.
-fn note(stream: Option<u32>, number: u64, id: &Id) -> Body<Bytes> {
+fn note(stream: Option<(&str, u32)>, number: u64, id: &Id) -> Body<Bytes> {
     let message = "the answer is gone: nobody read it in time, and too much of it would have had \
                    to be kept; call again";
     let data = r#"{"code":"answer_gone"}"#;
@@ -354,11 +367,11 @@ fn note(stream: Option<u32>, number: u64, id: &Id) -> Body<Bytes> {
 }
 
 /// One event. A message of several lines is sent as several: they are one again when read.
-fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Vec<u8> {
+fn event(stream: Option<(&str, u32)>, number: u64, message: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(message.len() + 48);
     event.extend_from_slice(b"event: message\n");
-    if let Some(stream) = stream {
-        writeln!(event, "id: {stream}-{number}").expect("a vector takes every write");
+    if let Some((prefix, stream)) = stream {
+        writeln!(event, "id: {prefix}{stream}-{number}").expect("a vector takes every write");
     }
     for line in message.split(|byte| matches!(byte, b'\n' | b'\r')) {
         event.extend_from_slice(b"data: ");

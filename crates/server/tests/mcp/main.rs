@@ -15,6 +15,7 @@ mod eras;
 mod eras_bad;
 mod fake;
 mod fake_eras;
+mod fleet;
 mod front;
 mod keepalive;
 mod life;

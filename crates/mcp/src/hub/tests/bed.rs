@@ -1,6 +1,8 @@
 //! A driver of the Hub in memory, and servers that answer by script.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,12 +23,14 @@ use crate::{
         CallRecord, CallerRights, ConnectionEvent, ConnectionId, Effect, Env, Event, GroupSettings,
         HttpMethod, Hub, HubSettings, LogLine, McpAnswer, McpAnswerBody, McpRequest, Metric,
         Pulled, Random, ReaderId, RequestToken, Retained, SearchAnswer, ServerAccess, ServerKey,
-        ServerSettings, TransportKind,
+        ServerSettings, TransportKind, UpstreamSession,
     },
     keepalive::KeepaliveSettings,
     names::{Naming, NamingSettings, ServerNames},
     session::Visibility,
 };
+
+use super::world::{Handed, World};
 
 /// Random numbers that are the same in every run.
 pub(super) struct Seeded(pub(super) u64);
@@ -122,6 +126,11 @@ pub(super) struct Bed {
     /// the call's arguments.
     pub(super) delivered: BTreeMap<u64, Vec<&'static str>>,
     pub(super) is_closed: bool,
+    /// Which of several Hubs this is, and what servers remember of all of them.
+    pub(super) number: usize,
+    pub(super) world: Rc<RefCell<World>>,
+    /// What the Hub told of its sessions.
+    pub(super) handed: Vec<Handed>,
 }
 
 pub(super) fn server_settings(at: usize, name: &str) -> ServerSettings {
@@ -129,6 +138,7 @@ pub(super) fn server_settings(at: usize, name: &str) -> ServerSettings {
         key: ServerKey(at as u64),
         name: name.into(),
         access: ServerAccess::Http,
+        place: name.into(),
         max_calls: 8,
         keepalive: KeepaliveSettings::default(),
         keepalive_call: None,
@@ -186,6 +196,9 @@ impl Bed {
             probes: BTreeMap::new(),
             delivered: BTreeMap::new(),
             is_closed: false,
+            number: 0,
+            world: Rc::default(),
+            handed: Vec::new(),
         }
     }
 
@@ -243,8 +256,12 @@ impl Bed {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Open { connection, server, transport, .. } => {
+            Effect::Open { connection, server, transport, resume, .. } => {
                 let at = usize::try_from(server.0).expect("a small number");
+                if let Some(session) = resume.and_then(|it| it.session) {
+                    let talk = (self.number, connection);
+                    self.world.borrow_mut().resume(talk, session.expose());
+                }
                 self.opened += 1;
                 self.connections.insert(connection, at);
                 if transport == TransportKind::LegacySse {
@@ -268,6 +285,7 @@ impl Bed {
                 }
             }
             Effect::Close { connection } => {
+                self.world.borrow_mut().delete((self.number, connection));
                 self.connections.remove(&connection);
                 self.closed += 1;
                 self.events
@@ -295,6 +313,13 @@ impl Bed {
             Effect::Log(line) => self.logs.push(line),
             Effect::Record(record) => self.records.push(*record),
             Effect::Closed => self.is_closed = true,
+            Effect::SessionRecord { session, state } => {
+                self.handed.push(Handed::Record(session, state));
+            }
+            Effect::SessionReleased { session, state } => {
+                self.handed.push(Handed::Released(session, state));
+            }
+            Effect::SessionEnded { session } => self.handed.push(Handed::Ended(session)),
             Effect::Negotiated { .. } | Effect::Forget { .. } | Effect::KeepOpen { .. } => {}
         }
     }
@@ -323,9 +348,12 @@ impl Bed {
         let params = message["params"].clone();
         let server = &mut self.servers[at];
         server.asked.push((method.clone(), params.clone()));
+        let talk = (self.number, connection);
+        self.world.borrow_mut().hear(talk, call);
         let is_taken = matches!(server.manner, Manner::Works | Manner::Silent);
         if let Some(number) = params["arguments"]["n"].as_u64().filter(|_| is_taken) {
             self.delivered.entry(number).or_default().push(server.name);
+            *self.world.borrow_mut().given.entry(number).or_default() += 1;
         }
         let failure = match server.manner {
             Manner::Works => None,
@@ -342,6 +370,14 @@ impl Bed {
         if let Some(failure) = failure {
             let event = ConnectionEvent::Unanswered { call, failure };
             return self.events.push_back(Event::Connection { connection, event });
+        }
+        let settings = self.settings.servers.get(at);
+        let is_http = settings.is_none_or(|it| it.access == ServerAccess::Http);
+        let is_legacy = self.legacy.contains(&connection);
+        if method == "initialize" && !server.is_stateless && is_http && !is_legacy {
+            let session = UpstreamSession::new(&self.world.borrow_mut().begin(talk));
+            let event = ConnectionEvent::Named(session);
+            self.events.push_back(Event::Connection { connection, event });
         }
         let answer = match (method.as_str(), server.is_stateless) {
             ("initialize", false) => Ok(json!({

@@ -49,6 +49,9 @@ impl Stage<'_> {
             Effect::Negotiated { .. }
             | Effect::KeepOpen { .. }
             | Effect::ProbeAnswer { .. }
+            | Effect::SessionRecord { .. }
+            | Effect::SessionReleased { .. }
+            | Effect::SessionEnded { .. }
             | Effect::Log(_) => {}
         }
     }

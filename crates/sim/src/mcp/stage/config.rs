@@ -95,6 +95,7 @@ fn server(server: &Server) -> ServerSettings {
     let plan = &server.plan;
     let tool = plan.keepalive_tool.as_ref().filter(|_| plan.keepalive.method == Method::Tool);
     ServerSettings {
+        place: Arc::clone(&plan.name),
         key: server.key,
         name: Arc::clone(&plan.name),
         access: ServerAccess::Http,
