@@ -9,7 +9,7 @@
 //!                                 ▼
 //!                                end
 //! ```
-//! The owner does what a [`Do`] says and tells the machine how it went. The simulator and the
+//! The owner does what an [`Action`] says and tells the machine how it went. The simulator and the
 //! server drive the same machine.
 //!
 //! Rules kept here:
@@ -26,7 +26,7 @@
 //!   it, and the first of those who wait to hear of its failure is charged.
 //!
 //! Left to others: bytes, timers, `notifications/cancelled`; the texts of errors (`unavailable`);
-//! going on at another server (`tour.rs`).
+//! going on at another server (`group_call.rs`).
 
 use tidegate_core::{
     core::Core,
@@ -37,7 +37,7 @@ use tidegate_core::{
 
 use crate::{
     cause::{Cause, Delivery},
-    health::{Admission, Failure, Reply, Ticket, Walk, admit},
+    health::{Admission, CallPermit, CallPlan, Failure, Reply, admit},
     link::{Generation, Link, Want},
 };
 
@@ -47,7 +47,7 @@ pub use unavailable::{Code, TooManyCalls, Unavailable, of_new_session};
 
 /// What is to be done over the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand {
+pub enum Replayability {
     /// Only to have it: a session opens, or an idle connection is made again.
     Connect,
     /// A request that may be sent again: resources, prompts, lists, a tool that is declared
@@ -59,7 +59,7 @@ pub enum Errand {
 
 /// What the owner of a call does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Do {
+pub enum Action {
     /// Connect or initialise again, tell the link how it went, then every call that waits.
     Connect(Generation),
     /// Wait for the attempt that another call is making.
@@ -77,7 +77,7 @@ pub enum Do {
 pub enum End {
     /// The server's answer, a result or an error, goes to the client.
     Answered,
-    /// The connection is there ([`Errand::Connect`]).
+    /// The connection is there ([`Replayability::Connect`]).
     Connected,
     /// The client hears this instead of an answer.
     Unavailable(Unavailable),
@@ -100,13 +100,13 @@ enum CallPhase {
 #[derive(Debug)]
 pub struct Call {
     server: String,
-    errand: Errand,
+    replayability: Replayability,
     began: Now,
     limit: Millis,
     phase: CallPhase,
-    ticket: Option<Ticket>,
-    /// Where its ticket led back to.
-    walk: Option<Walk>,
+    permit: Option<CallPermit>,
+    /// Where its permit led back to.
+    plan: Option<CallPlan>,
     /// The break after which it was, or is to be, sent again or given up.
     broke: Option<Failure>,
     times_sent: u32,
@@ -120,15 +120,15 @@ pub struct Call {
 impl Call {
     /// A call that may take `limit` in all, from the moment its turn has come.
     #[must_use]
-    pub fn new(server: &str, errand: Errand, now: Now, limit: Millis) -> Self {
+    pub fn new(server: &str, replayability: Replayability, now: Now, limit: Millis) -> Self {
         Self {
             server: server.to_owned(),
-            errand,
+            replayability,
             began: now,
             limit,
             phase: CallPhase::New,
-            ticket: None,
-            walk: None,
+            permit: None,
+            plan: None,
             broke: None,
             times_sent: 0,
             reported: None,
@@ -137,10 +137,16 @@ impl Call {
         }
     }
 
-    /// The same with a ticket of its own; `name` is what clients call the server, or its group.
+    /// The same with a permit of its own; `name` is what clients call the server, or its group.
     #[must_use]
-    pub fn admitted(name: &str, errand: Errand, now: Now, limit: Millis, ticket: Ticket) -> Self {
-        Self { ticket: Some(ticket), ..Self::new(name, errand, now, limit) }
+    pub fn admitted(
+        name: &str,
+        replayability: Replayability,
+        now: Now,
+        limit: Millis,
+        permit: CallPermit,
+    ) -> Self {
+        Self { permit: Some(permit), ..Self::new(name, replayability, now, limit) }
     }
 
     /// Asks the core, then the link.
@@ -151,11 +157,11 @@ impl Call {
         now: Now,
         draw: u64,
         notes: &mut Notes,
-    ) -> Do {
+    ) -> Action {
         let left = self.deadline().since(now);
         match admit(core, &self.server, now, draw, left, notes) {
-            Admission::Go(ticket) => {
-                self.ticket = Some(ticket);
+            Admission::Go(permit) => {
+                self.permit = Some(permit);
                 self.seek(link, now, notes)
             }
             Admission::Refused { cause, retry_after } => {
@@ -165,8 +171,8 @@ impl Call {
     }
 
     /// Asks the link of the server that it was [admitted](Self::admitted) to.
-    pub fn go(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
-        if self.phase == CallPhase::New { self.seek(link, now, notes) } else { Do::Nothing }
+    pub fn go(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Action {
+        if self.phase == CallPhase::New { self.seek(link, now, notes) } else { Action::Nothing }
     }
 
     /// It waited for as long for a free turn at the server: its clock starts when it is sent.
@@ -175,9 +181,9 @@ impl Call {
     }
 
     /// No turn came in time. The server is not to blame, and another may have one.
-    pub fn no_turn(&mut self, now: Now) -> Do {
+    pub fn no_turn(&mut self, now: Now) -> Action {
         if self.phase != CallPhase::New {
-            return Do::Nothing;
+            return Action::Nothing;
         }
         self.has_failed = true;
         let retry_after = self.cancel(now);
@@ -185,14 +191,16 @@ impl Call {
     }
 
     /// The attempt it made or waited for led to a connection.
-    pub fn connected(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+    pub fn connected(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Action {
         match self.phase {
-            CallPhase::Connecting { leads: true, .. } if self.errand == Errand::Connect => {
+            CallPhase::Connecting { leads: true, .. }
+                if self.replayability == Replayability::Connect =>
+            {
                 self.report(now, &Outcome::unanswered(OutcomeKind::Success), notes);
                 self.over(End::Connected)
             }
             CallPhase::Connecting { .. } => self.seek(link, now, notes),
-            CallPhase::New | CallPhase::Sent(_) | CallPhase::Over => Do::Nothing,
+            CallPhase::New | CallPhase::Sent(_) | CallPhase::Over => Action::Nothing,
         }
     }
 
@@ -203,8 +211,8 @@ impl Call {
         now: Now,
         failure: &Failure,
         notes: &mut Notes,
-    ) -> Do {
-        let CallPhase::Connecting { generation, .. } = self.phase else { return Do::Nothing };
+    ) -> Action {
+        let CallPhase::Connecting { generation, .. } = self.phase else { return Action::Nothing };
         self.has_failed = true;
         let retry_after = if link.claim(generation) {
             self.report(now, &failure.told(), notes)
@@ -223,8 +231,14 @@ impl Call {
     }
 
     /// The server answered.
-    pub fn answered(&mut self, link: &mut Link, now: Now, reply: Reply, notes: &mut Notes) -> Do {
-        let CallPhase::Sent(_) = self.phase else { return Do::Nothing };
+    pub fn answered(
+        &mut self,
+        link: &mut Link,
+        now: Now,
+        reply: Reply,
+        notes: &mut Notes,
+    ) -> Action {
+        let CallPhase::Sent(_) = self.phase else { return Action::Nothing };
         match reply {
             Reply::Ended(kind) => {
                 self.may_be_done = true;
@@ -243,8 +257,8 @@ impl Call {
         now: Now,
         failure: &Failure,
         notes: &mut Notes,
-    ) -> Do {
-        let CallPhase::Sent(generation) = self.phase else { return Do::Nothing };
+    ) -> Action {
+        let CallPhase::Sent(generation) = self.phase else { return Action::Nothing };
         self.may_be_done |= failure.delivery == Delivery::Maybe;
         if failure.ends_conversation() {
             link.lost(generation);
@@ -260,7 +274,7 @@ impl Call {
     }
 
     /// Its time is over. Never followed by another try.
-    pub fn timed_out(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+    pub fn timed_out(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Action {
         let known = self.verdict();
         self.may_be_done |= matches!(self.phase, CallPhase::Sent(_));
         let (is_blamed, delivery) = match self.phase {
@@ -269,7 +283,7 @@ impl Call {
             CallPhase::Connecting { generation, leads } => {
                 (leads && link.claim(generation), Delivery::Not)
             }
-            CallPhase::New | CallPhase::Over => return Do::Nothing,
+            CallPhase::New | CallPhase::Over => return Action::Nothing,
         };
         let retry_after = if is_blamed {
             self.report(now, &Outcome::unanswered(OutcomeKind::Timeout), notes)
@@ -301,14 +315,14 @@ impl Call {
     /// Whether, now that it is over, it may go on at another server.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
-        let is_safe = self.errand != Errand::Once || !self.may_be_done;
+        let is_safe = self.replayability != Replayability::Once || !self.may_be_done;
         self.phase == CallPhase::Over && self.has_failed && is_safe
     }
 
     /// The way on, once it is over.
     #[must_use]
-    pub fn into_walk(self) -> Option<Walk> {
-        self.walk
+    pub fn into_plan(self) -> Option<CallPlan> {
+        self.plan
     }
 
     /// When it must be over.
@@ -319,8 +333,8 @@ impl Call {
 
     /// What it is to do.
     #[must_use]
-    pub fn errand(&self) -> Errand {
-        self.errand
+    pub fn replayability(&self) -> Replayability {
+        self.replayability
     }
 
     /// The connection on which it waits for an answer, if it does.
@@ -341,13 +355,13 @@ impl Call {
     /// Whether a half-open breaker admitted it.
     #[must_use]
     pub fn is_trial(&self) -> bool {
-        self.ticket.as_ref().is_some_and(Ticket::is_trial)
+        self.permit.as_ref().is_some_and(CallPermit::is_trial)
     }
 
-    /// Its ticket, while it holds one.
+    /// Its permit, while it holds one.
     #[must_use]
-    pub fn ticket(&self) -> Option<&Ticket> {
-        self.ticket.as_ref()
+    pub fn permit(&self) -> Option<&CallPermit> {
+        self.permit.as_ref()
     }
 
     /// What the core was told, if it was told anything.
@@ -357,18 +371,18 @@ impl Call {
     }
 
     /// The connection is wanted: to send, or only to be there again.
-    fn seek(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Do {
+    fn seek(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Action {
         if now.reached(self.deadline()) {
             return self.timed_out(link, now, notes);
         }
         match link.want() {
             Want::Connect(generation) => {
                 self.phase = CallPhase::Connecting { generation, leads: true };
-                Do::Connect(generation)
+                Action::Connect(generation)
             }
             Want::Wait(generation) => {
                 self.phase = CallPhase::Connecting { generation, leads: false };
-                Do::Wait(generation)
+                Action::Wait(generation)
             }
             Want::Closed => {
                 self.has_failed = true;
@@ -382,27 +396,27 @@ impl Call {
         }
     }
 
-    fn use_it(&mut self, generation: Generation, now: Now) -> Do {
+    fn use_it(&mut self, generation: Generation, now: Now) -> Action {
         if let Some(known) = self.verdict() {
             // Regained: nobody is to blame.
             let retry_after = self.cancel(now);
             return self.over(End::Unavailable(Unavailable { retry_after, ..known }));
         }
-        if self.errand == Errand::Connect {
+        if self.replayability == Replayability::Connect {
             self.cancel(now);
             return self.over(End::Connected);
         }
         self.phase = CallPhase::Sent(generation);
         self.times_sent += 1;
-        Do::Send(generation)
+        Action::Send(generation)
     }
 
     fn may_repeat(&self, broke: &Failure) -> bool {
-        broke.delivery == Delivery::Not || self.errand != Errand::Once
+        broke.delivery == Delivery::Not || self.replayability != Replayability::Once
     }
 
     fn code(&self, delivery: Delivery) -> Code {
-        if delivery == Delivery::Maybe && self.errand == Errand::Once {
+        if delivery == Delivery::Maybe && self.replayability == Replayability::Once {
             Code::ResultUnknown
         } else {
             Code::BackendUnavailable
@@ -414,16 +428,16 @@ impl Call {
             // Nobody is to blame, and the call may go on elsewhere.
             return self.pass(now, outcome);
         }
-        let ticket = self.ticket.take()?;
+        let permit = self.permit.take()?;
         self.reported = Some(*outcome);
-        let walk = self.walk.insert(ticket.report(now, outcome, notes));
-        walk.re_entry(now)
+        let plan = self.plan.insert(permit.report(now, outcome, notes));
+        plan.re_entry(now)
     }
 
     /// It came to nothing in this way, and the core hears nothing of it.
     fn pass(&mut self, now: Now, outcome: &Outcome) -> Option<Millis> {
-        let ticket = self.ticket.take()?;
-        self.walk.insert(ticket.pass(now, outcome)).re_entry(now)
+        let permit = self.permit.take()?;
+        self.plan.insert(permit.pass(now, outcome)).re_entry(now)
     }
 
     /// Gives the permit back without a word about the server.
@@ -431,15 +445,15 @@ impl Call {
         self.pass(now, &Outcome::unanswered(OutcomeKind::Cancelled))
     }
 
-    fn unavailable(&mut self, cause: Cause, retry_after: Option<Millis>, code: Code) -> Do {
+    fn unavailable(&mut self, cause: Cause, retry_after: Option<Millis>, code: Code) -> Action {
         let server = self.server.clone();
         self.over(End::Unavailable(Unavailable { server, cause, retry_after, code }))
     }
 
-    fn over(&mut self, end: End) -> Do {
+    fn over(&mut self, end: End) -> Action {
         self.phase = CallPhase::Over;
-        self.ticket = None;
-        Do::End(end)
+        self.permit = None;
+        Action::End(end)
     }
 }
 

@@ -9,7 +9,7 @@
 //!   failure tells the client less than "circuit open" and a time to come back. A window or an
 //!   exclusion alone does not stop a call of a session that has the server; it stops a session
 //!   from opening with it ([`standing`]).
-//! - A ticket ends exactly once: reported, passed on, or dropped, which is the same as cancelled.
+//! - A permit ends exactly once: reported, passed on, or dropped, which is the same as cancelled.
 //! - A group is as well as the best of its members.
 //! - What an answer means for health is one table ([`of_answer`]).
 //!
@@ -125,8 +125,8 @@ impl Failure {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made and taken apart at once, once per call")]
 pub enum Admission {
-    /// It may, with this ticket.
-    Go(Ticket),
+    /// It may, with this permit.
+    Go(CallPermit),
     /// It may not.
     Refused {
         /// Why.
@@ -138,26 +138,26 @@ pub enum Admission {
 
 /// The right to ask a server once. Dropping it is cancelling.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct CallPermit {
     plan: Plan,
     permit: Permit,
 }
 
-impl Ticket {
+impl CallPermit {
     /// Says how it went.
-    pub fn report(self, now: Now, outcome: &Outcome, notes: &mut Notes) -> Walk {
+    pub fn report(self, now: Now, outcome: &Outcome, notes: &mut Notes) -> CallPlan {
         let Self { mut plan, permit } = self;
         plan.report(now, permit, outcome, notes);
-        Walk { plan }
+        CallPlan { plan }
     }
 
     /// Gives it back without a word about the server, though it came to nothing in this way: who
     /// shares a failure that another has reported, or met one that is not the server's.
     #[must_use]
-    pub fn pass(self, now: Now, outcome: &Outcome) -> Walk {
+    pub fn pass(self, now: Now, outcome: &Outcome) -> CallPlan {
         let Self { mut plan, permit } = self;
         plan.pass(now, permit, outcome);
-        Walk { plan }
+        CallPlan { plan }
     }
 
     /// The server that may be asked, by its own name.
@@ -182,11 +182,11 @@ impl Ticket {
 
 /// The way of one call through the members of a group, between two attempts.
 #[derive(Debug)]
-pub struct Walk {
+pub struct CallPlan {
     plan: Plan,
 }
 
-impl Walk {
+impl CallPlan {
     /// Begins the way of a call that may take `within` in all; `stays_at` is the member that holds
     /// the state of its session. `None` if the core does not know the server or group.
     #[must_use]
@@ -212,7 +212,7 @@ impl Walk {
         let within = self.plan.deadline().since(self.plan.began());
         match self.plan.next(now, draw, notes) {
             Step::Attempt(permit) if !permit.is_last_resort() => {
-                Admission::Go(Ticket { plan: self.plan, permit })
+                Admission::Go(CallPermit { plan: self.plan, permit })
             }
             Step::Attempt(_) => {
                 Admission::Refused { cause: Cause::CircuitOpen, retry_after: self.re_entry(now) }
@@ -247,13 +247,13 @@ pub fn admit(
     within: Millis,
     notes: &mut Notes,
 ) -> Admission {
-    match Walk::begin(core, server, None, now, within) {
-        Some(walk) => walk.next(now, draw, notes),
+    match CallPlan::begin(core, server, None, now, within) {
+        Some(plan) => plan.next(now, draw, notes),
         None => Admission::Refused { cause: Cause::Closing, retry_after: None },
     }
 }
 
-/// Charges a server with one failure that no ticket stands for: a keepalive that gave up.
+/// Charges a server with one failure that no permit stands for: a keepalive that gave up.
 pub fn charge(core: &Core, server: &str, now: Now, outcome: &Outcome, notes: &mut Notes) {
     core.server_probed(now, &backend_id(server), outcome, Millis::ZERO, notes);
 }

@@ -14,8 +14,8 @@
 //! - [`session`]: which servers one client session sees; [`shares`]: how much one caller may use;
 //!   [`replay`]: what is kept for a client that lost its connection.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
-//! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay; [`tour`]:
-//!   the same call at one of several equivalent servers after another.
+//! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay;
+//!   [`group_call`]: the same call at one of several equivalent servers after another.
 //! - [`hub`]: all of it as one machine: clients, servers, and everything between them.
 //! - [`schema`]: whether arguments surely break a tool's schema.
 //! - [`keepalive`], [`supervisor`]: idle connections; child processes that crash.
@@ -26,6 +26,7 @@ pub mod cause;
 pub mod era;
 pub mod freshness;
 pub mod greeting;
+pub mod group_call;
 pub mod health;
 pub mod hub;
 pub mod keepalive;
@@ -40,4 +41,3 @@ pub mod session;
 pub mod shares;
 pub mod stateless;
 pub mod supervisor;
-pub mod tour;

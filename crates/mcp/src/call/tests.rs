@@ -34,36 +34,36 @@ impl Bench {
         bench
     }
 
-    fn begin(&mut self, errand: Errand) -> (Call, Do) {
-        let mut call = Call::new("a", errand, self.now, LIMIT);
+    fn begin(&mut self, replayability: Replayability) -> (Call, Action) {
+        let mut call = Call::new("a", replayability, self.now, LIMIT);
         let next = call.begin(&self.core, &mut self.link, self.now, 0, &mut self.notes);
         (call, next)
     }
 
     /// Twenty calls that have been sent over a ready link.
-    fn twenty(&mut self, errand: Errand) -> Vec<Call> {
-        let begun = (0..20).map(|_| self.begin(errand));
+    fn twenty(&mut self, replayability: Replayability) -> Vec<Call> {
+        let begun = (0..20).map(|_| self.begin(replayability));
         begun
             .map(|(call, next)| {
-                assert_eq!(next, Do::Send(Generation(1)));
+                assert_eq!(next, Action::Send(Generation(1)));
                 call
             })
             .collect()
     }
 
-    fn broken(&mut self, call: &mut Call, failure: &Failure) -> Do {
+    fn broken(&mut self, call: &mut Call, failure: &Failure) -> Action {
         call.broken(&mut self.link, self.now, failure, &mut self.notes)
     }
 
-    fn connected(&mut self, call: &mut Call) -> Do {
+    fn connected(&mut self, call: &mut Call) -> Action {
         call.connected(&mut self.link, self.now, &mut self.notes)
     }
 
-    fn connect_failed(&mut self, call: &mut Call) -> Do {
+    fn connect_failed(&mut self, call: &mut Call) -> Action {
         call.connect_failed(&mut self.link, self.now, &REFUSED, &mut self.notes)
     }
 
-    fn answered(&mut self, call: &mut Call, reply: Reply) -> Do {
+    fn answered(&mut self, call: &mut Call, reply: Reply) -> Action {
         call.answered(&mut self.link, self.now, reply, &mut self.notes)
     }
 
@@ -77,9 +77,9 @@ impl Bench {
     }
 }
 
-fn unavailable(next: Do) -> (String, Code) {
+fn unavailable(next: Action) -> (String, Code) {
     match next {
-        Do::End(End::Unavailable(it)) => (it.cause.to_string(), it.code),
+        Action::End(End::Unavailable(it)) => (it.cause.to_string(), it.code),
         other => panic!("not unavailable: {other:?}"),
     }
 }
@@ -87,37 +87,37 @@ fn unavailable(next: Do) -> (String, Code) {
 #[test]
 fn a_first_call_connects_sends_and_is_a_success() {
     let mut bench = Bench::new(core_of(&["a"]));
-    let (mut call, next) = bench.begin(Errand::Once);
-    assert_eq!(next, Do::Connect(Generation(1)));
+    let (mut call, next) = bench.begin(Replayability::Once);
+    assert_eq!(next, Action::Connect(Generation(1)));
     bench.link.connected(Generation(1));
-    assert_eq!(bench.connected(&mut call), Do::Send(Generation(1)));
+    assert_eq!(bench.connected(&mut call), Action::Send(Generation(1)));
     let reply = Reply::Ended(OutcomeKind::Success);
-    assert_eq!(bench.answered(&mut call, reply), Do::End(End::Answered));
+    assert_eq!(bench.answered(&mut call, reply), Action::End(End::Answered));
     assert_eq!((bench.failures(), bench.in_flight()), (0, 0));
 }
 
 #[test]
 fn an_open_breaker_answers_at_once_and_touches_no_link() {
     let mut bench = Bench::new(open_core());
-    let (_, next) = bench.begin(Errand::Once);
+    let (_, next) = bench.begin(Replayability::Once);
     assert_eq!(bench.link.generation(), Generation(0));
-    let Do::End(End::Unavailable(it)) = next else { panic!("{next:?}") };
+    let Action::End(End::Unavailable(it)) = next else { panic!("{next:?}") };
     assert_eq!((it.cause, it.retry_after), (Cause::CircuitOpen, Some(Millis::seconds(30))));
 }
 
 #[test]
 fn twenty_calls_on_a_lost_session_cause_one_reinitialise_and_no_charge() {
     let mut bench = Bench::ready();
-    let mut calls = bench.twenty(Errand::Once);
+    let mut calls = bench.twenty(Replayability::Once);
     let lost = Reply::SessionLost;
-    let next: Vec<Do> = calls.iter_mut().map(|call| bench.answered(call, lost)).collect();
-    assert_eq!(next[0], Do::Connect(Generation(2)));
-    assert!(next[1..].iter().all(|it| *it == Do::Wait(Generation(2))));
+    let next: Vec<Action> = calls.iter_mut().map(|call| bench.answered(call, lost)).collect();
+    assert_eq!(next[0], Action::Connect(Generation(2)));
+    assert!(next[1..].iter().all(|it| *it == Action::Wait(Generation(2))));
     bench.link.connected(Generation(2));
     for call in &mut calls {
-        assert_eq!(bench.connected(call), Do::Send(Generation(2)));
+        assert_eq!(bench.connected(call), Action::Send(Generation(2)));
         let reply = Reply::Ended(OutcomeKind::Success);
-        assert_eq!(bench.answered(call, reply), Do::End(End::Answered));
+        assert_eq!(bench.answered(call, reply), Action::End(End::Answered));
     }
     assert_eq!(bench.link.reinitialised(), 1);
     assert_eq!((bench.failures(), bench.in_flight()), (0, 0));
@@ -126,7 +126,7 @@ fn twenty_calls_on_a_lost_session_cause_one_reinitialise_and_no_charge() {
 #[test]
 fn a_reinitialise_that_fails_is_one_failure_shared_by_all_who_waited() {
     let mut bench = Bench::ready();
-    let mut calls = bench.twenty(Errand::Repeatable);
+    let mut calls = bench.twenty(Replayability::Repeatable);
     for call in &mut calls {
         bench.broken(call, &BROKEN);
     }
@@ -142,8 +142,8 @@ fn a_reinitialise_that_fails_is_one_failure_shared_by_all_who_waited() {
 #[test]
 fn a_call_without_hints_that_may_have_arrived_is_never_sent_again() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Once);
-    assert_eq!(bench.broken(&mut call, &BROKEN), Do::Connect(Generation(2)));
+    let (mut call, _) = bench.begin(Replayability::Once);
+    assert_eq!(bench.broken(&mut call, &BROKEN), Action::Connect(Generation(2)));
     let early = call.verdict().expect("what the client hears is known already");
     assert_eq!(
         early.message(),
@@ -158,11 +158,11 @@ fn a_call_without_hints_that_may_have_arrived_is_never_sent_again() {
 #[test]
 fn a_call_with_a_hint_is_sent_again_once_and_only_once() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Repeatable);
+    let (mut call, _) = bench.begin(Replayability::Repeatable);
     bench.broken(&mut call, &BROKEN);
     assert_eq!(call.verdict(), None);
     bench.link.connected(Generation(2));
-    assert_eq!(bench.connected(&mut call), Do::Send(Generation(2)));
+    assert_eq!(bench.connected(&mut call), Action::Send(Generation(2)));
     let next = bench.broken(&mut call, &BROKEN);
     assert_eq!(unavailable(next), ("connection broken".to_owned(), Code::BackendUnavailable));
     assert_eq!((call.times_sent(), bench.failures()), (2, 1));
@@ -171,10 +171,10 @@ fn a_call_with_a_hint_is_sent_again_once_and_only_once() {
 #[test]
 fn a_second_break_of_an_undelivered_call_leaves_its_result_unknown() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Once);
+    let (mut call, _) = bench.begin(Replayability::Once);
     bench.answered(&mut call, Reply::SessionLost);
     bench.link.connected(Generation(2));
-    assert_eq!(bench.connected(&mut call), Do::Send(Generation(2)));
+    assert_eq!(bench.connected(&mut call), Action::Send(Generation(2)));
     let next = bench.broken(&mut call, &BROKEN);
     assert_eq!(unavailable(next), ("connection broken".to_owned(), Code::ResultUnknown));
 }
@@ -182,21 +182,22 @@ fn a_second_break_of_an_undelivered_call_leaves_its_result_unknown() {
 #[test]
 fn a_late_observer_of_an_old_loss_uses_the_new_connection() {
     let mut bench = Bench::ready();
-    let mut calls = bench.twenty(Errand::Repeatable);
+    let mut calls = bench.twenty(Replayability::Repeatable);
     bench.broken(&mut calls[0], &BROKEN);
     bench.link.connected(Generation(2));
-    assert_eq!(bench.broken(&mut calls[1], &BROKEN), Do::Send(Generation(2)));
+    assert_eq!(bench.broken(&mut calls[1], &BROKEN), Action::Send(Generation(2)));
     assert_eq!(bench.link.generation(), Generation(2));
 }
 
 #[test]
 fn a_timeout_is_charged_and_never_sent_again() {
     let after = "timed out after 60s".to_owned();
-    for (errand, code) in
-        [(Errand::Once, Code::ResultUnknown), (Errand::Repeatable, Code::BackendUnavailable)]
-    {
+    for (replayability, code) in [
+        (Replayability::Once, Code::ResultUnknown),
+        (Replayability::Repeatable, Code::BackendUnavailable),
+    ] {
         let mut bench = Bench::ready();
-        let (mut call, _) = bench.begin(errand);
+        let (mut call, _) = bench.begin(replayability);
         bench.now = call.deadline();
         let next = call.timed_out(&mut bench.link, bench.now, &mut bench.notes);
         assert_eq!(unavailable(next), (after.clone(), code));
@@ -208,9 +209,9 @@ fn a_timeout_is_charged_and_never_sent_again() {
 #[test]
 fn of_calls_that_time_out_waiting_for_a_connect_only_the_leader_is_charged() {
     let mut bench = Bench::new(core_of(&["a"]));
-    let (mut leader, _) = bench.begin(Errand::Once);
-    let (mut waiter, next) = bench.begin(Errand::Once);
-    assert_eq!(next, Do::Wait(Generation(1)));
+    let (mut leader, _) = bench.begin(Replayability::Once);
+    let (mut waiter, next) = bench.begin(Replayability::Once);
+    assert_eq!(next, Action::Wait(Generation(1)));
     bench.now = leader.deadline();
     for call in [&mut waiter, &mut leader] {
         let next = call.timed_out(&mut bench.link, bench.now, &mut bench.notes);
@@ -222,7 +223,7 @@ fn of_calls_that_time_out_waiting_for_a_connect_only_the_leader_is_charged() {
 #[test]
 fn a_fault_of_the_server_that_leaves_the_conversation_is_charged_per_call() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Once);
+    let (mut call, _) = bench.begin(Replayability::Once);
     let fault =
         Failure { status: Some(500), ..Failure::of(Cause::Status(500), OutcomeKind::ServerError) };
     let next = bench.broken(&mut call, &fault);
@@ -236,10 +237,10 @@ fn a_fault_of_the_server_that_leaves_the_conversation_is_charged_per_call() {
 #[test]
 fn errors_of_the_callers_making_count_for_nothing_and_are_answers() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Once);
+    let (mut call, _) = bench.begin(Replayability::Once);
     let next = bench.answered(&mut call, Reply::Ended(OutcomeKind::ClientFault));
-    assert_eq!(next, Do::End(End::Answered));
-    let (mut call, _) = bench.begin(Errand::Once);
+    assert_eq!(next, Action::End(End::Answered));
+    let (mut call, _) = bench.begin(Replayability::Once);
     bench.answered(&mut call, Reply::Ended(OutcomeKind::ServerError));
     assert_eq!(bench.failures(), 1);
 }
@@ -248,55 +249,55 @@ fn errors_of_the_callers_making_count_for_nothing_and_are_answers() {
 fn an_errand_to_connect_is_a_trial_that_closes_the_breaker() {
     let mut bench = Bench::new(open_core());
     bench.now = Now(30_000);
-    let (mut call, next) = bench.begin(Errand::Connect);
+    let (mut call, next) = bench.begin(Replayability::Connect);
     assert!(call.is_trial());
-    assert_eq!(next, Do::Connect(Generation(1)));
+    assert_eq!(next, Action::Connect(Generation(1)));
     bench.link.connected(Generation(1));
-    assert_eq!(bench.connected(&mut call), Do::End(End::Connected));
+    assert_eq!(bench.connected(&mut call), Action::End(End::Connected));
     assert_eq!(standing(&bench.core, "a", bench.now), Standing::Healthy);
 }
 
 #[test]
 fn news_that_come_too_late_change_nothing() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Once);
-    assert_eq!(bench.connected(&mut call), Do::Nothing);
-    assert_eq!(bench.connect_failed(&mut call), Do::Nothing);
+    let (mut call, _) = bench.begin(Replayability::Once);
+    assert_eq!(bench.connected(&mut call), Action::Nothing);
+    assert_eq!(bench.connect_failed(&mut call), Action::Nothing);
     bench.answered(&mut call, Reply::Ended(OutcomeKind::Success));
     assert_eq!(call.reported(), Some(Outcome::unanswered(OutcomeKind::Success)));
-    assert_eq!(bench.answered(&mut call, Reply::SessionLost), Do::Nothing);
-    assert_eq!(bench.broken(&mut call, &BROKEN), Do::Nothing);
-    assert_eq!(call.timed_out(&mut bench.link, bench.now, &mut bench.notes), Do::Nothing);
+    assert_eq!(bench.answered(&mut call, Reply::SessionLost), Action::Nothing);
+    assert_eq!(bench.broken(&mut call, &BROKEN), Action::Nothing);
+    assert_eq!(call.timed_out(&mut bench.link, bench.now, &mut bench.notes), Action::Nothing);
 }
 
 #[test]
 fn a_call_over_a_closed_link_ends() {
     let mut bench = Bench::ready();
     bench.link.close();
-    let (_, next) = bench.begin(Errand::Once);
+    let (_, next) = bench.begin(Replayability::Once);
     assert_eq!(unavailable(next), ("closing".to_owned(), Code::BackendUnavailable));
     assert_eq!(bench.in_flight(), 0);
 }
 
 #[test]
 fn an_answer_that_is_too_large_charges_nobody_and_is_asked_of_nobody_else() {
-    for errand in [Errand::Once, Errand::Repeatable] {
+    for replayability in [Replayability::Once, Replayability::Repeatable] {
         let mut bench = Bench::ready();
-        let (mut call, _) = bench.begin(errand);
+        let (mut call, _) = bench.begin(replayability);
         let plain = Failure::of(Cause::TooLarge, OutcomeKind::ClientFault);
         let failure = Failure { delivery: Delivery::Maybe, ..plain };
         let (cause, _) = unavailable(bench.broken(&mut call, &failure));
         assert_eq!((cause.as_str(), call.may_go_on()), ("answer too large", false));
         assert_eq!((bench.failures(), bench.in_flight()), (0, 0));
-        let (_, next) = bench.begin(errand);
-        assert_eq!(next, Do::Send(Generation(1)), "the connection goes on");
+        let (_, next) = bench.begin(replayability);
+        assert_eq!(next, Action::Send(Generation(1)), "the connection goes on");
     }
 }
 
 #[test]
 fn the_clock_of_a_call_starts_when_its_turn_has_come() {
     let mut bench = Bench::ready();
-    let (mut call, _) = bench.begin(Errand::Once);
+    let (mut call, _) = bench.begin(Replayability::Once);
     let before = call.deadline();
     call.waited(Millis::seconds(7));
     assert_eq!(call.deadline(), before.after(Millis::seconds(7)));
@@ -305,7 +306,7 @@ fn the_clock_of_a_call_starts_when_its_turn_has_come() {
 #[test]
 fn too_many_programs_is_busy() {
     let mut bench = Bench::new(core_of(&["a"]));
-    let (mut call, _) = bench.begin(Errand::Once);
+    let (mut call, _) = bench.begin(Replayability::Once);
     let full = Failure::of(Cause::TooManyChildren, OutcomeKind::Cancelled);
     bench.link.failed(Generation(1), full);
     let next = call.connect_failed(&mut bench.link, bench.now, &full, &mut bench.notes);

@@ -32,9 +32,9 @@ pub(crate) fn core_of(servers: &[&str]) -> Core {
     Core::new(&settings, 0)
 }
 
-pub(crate) fn ticket(core: &Core, now: u64) -> Ticket {
+pub(crate) fn permit(core: &Core, now: u64) -> CallPermit {
     match admit(core, "a", Now(now), 0, Millis::seconds(60), &mut Notes::default()) {
-        Admission::Go(ticket) => ticket,
+        Admission::Go(permit) => permit,
         Admission::Refused { cause, .. } => panic!("refused: {cause}"),
     }
 }
@@ -48,8 +48,8 @@ fn refused(core: &Core, now: u64) -> (Cause, Option<Millis>) {
 
 fn report(core: &Core, now: u64, kind: OutcomeKind) -> Option<Millis> {
     let outcome = Outcome::unanswered(kind);
-    let walk = ticket(core, now).report(Now(now), &outcome, &mut Notes::default());
-    walk.re_entry(Now(now))
+    let plan = permit(core, now).report(Now(now), &outcome, &mut Notes::default());
+    plan.re_entry(Now(now))
 }
 
 /// A core whose server `a` is open from 0 to 30 s.
@@ -81,7 +81,7 @@ fn the_report_that_opens_the_breaker_says_when_to_come_back() {
 fn a_half_open_server_has_one_slot_and_a_dropped_ticket_gives_it_back() {
     let core = open_core();
     assert_eq!(standing(&core, "a", Now(30_000)), Standing::HalfOpenFree);
-    let trial = ticket(&core, 30_000);
+    let trial = permit(&core, 30_000);
     assert!(trial.is_trial());
     assert_eq!(standing(&core, "a", Now(30_000)), Standing::SlotTaken);
     assert_eq!(refused(&core, 30_000).0, Cause::CircuitOpen);
@@ -105,7 +105,7 @@ fn refused_credentials_keep_a_session_from_opening_but_not_a_call_from_trying() 
 fn a_server_that_asks_for_patience_is_unhealthy_for_new_sessions() {
     let core = core_of(&["a"]);
     let outcome = Outcome { retry_after: Some(Millis(5000)), ..Outcome::answered(429) };
-    ticket(&core, 0).report(Now(0), &outcome, &mut Notes::default());
+    permit(&core, 0).report(Now(0), &outcome, &mut Notes::default());
     let unhealthy = Standing::Unhealthy(Cause::RateLimited, Some(Millis(5000)));
     assert_eq!(standing(&core, "a", Now(0)), unhealthy);
 }

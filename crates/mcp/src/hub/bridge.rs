@@ -19,7 +19,7 @@ use super::relay::{Answered, RelayStage};
 use super::schedule::Task;
 use super::{Env, Hub, calls::Requested};
 use crate::{
-    call::Errand,
+    call::Replayability,
     cause::Cause,
     message::{INTERNAL_ERROR, Params, error_object},
     stateless::{
@@ -70,7 +70,7 @@ impl Hub {
                 let params = RawValue::from_string(r#"{"level":"debug"}"#.to_owned()).ok();
                 let inquiry = Inquiry { method: "logging/setLevel", params, origin: None };
                 let owner = ExchangeOwner::Before(id);
-                let exchange = self.ask(env, link, inquiry, Errand::Repeatable, owner);
+                let exchange = self.ask(env, link, inquiry, Replayability::Repeatable, owner);
                 return Some(RelayStage::Preparing(exchange));
             }
         }
@@ -204,7 +204,7 @@ impl Hub {
         let call = self.calls.get_mut(id)?;
         let link = call.relay.link?;
         let route = call.relay.route.as_mut()?;
-        let errand = route.errand;
+        let replayability = route.replayability;
         let mut params = Params::parse(Some(&route.params)).unwrap_or_default();
         it.needed.answer(&mut params, it.answers);
         let Ok(params) = RawValue::from_string(params.to_json()) else {
@@ -214,7 +214,7 @@ impl Hub {
         };
         route.params = params;
         let inquiry = self.inquiry_of(id)?;
-        let exchange = self.ask(env, link, inquiry, errand, ExchangeOwner::Call(id));
+        let exchange = self.ask(env, link, inquiry, replayability, ExchangeOwner::Call(id));
         self.asking(id, exchange)
     }
 

@@ -21,7 +21,7 @@ use super::ids::{ConnectionId, ReaderId};
 use super::record::ResumedUpstream;
 use super::search::SearchJob;
 use super::settings::ServerKey;
-use crate::{cause::Cause, keepalive::Reason, listing::Kind, tour::Attempted};
+use crate::{cause::Cause, group_call::Attempted, keepalive::Reason, listing::Kind};
 
 /// Something to do.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use super::server_messages::{LEVELS, cancelled_id};
 use super::streams::StreamRef;
 use super::{Env, Hub};
 use crate::{
-    call::Errand,
+    call::Replayability,
     catalogue::CAPABILITIES,
     listing::Kind,
     message::{
@@ -294,7 +294,7 @@ impl Hub {
             if let Ok(params) = RawValue::from_string(format!(r#"{{"level":"{level}"}}"#)) {
                 let (method, origin) = ("logging/setLevel", None);
                 let inquiry = Inquiry { method, params: Some(params), origin };
-                self.ask(env, link, inquiry, Errand::Repeatable, ExchangeOwner::Nobody);
+                self.ask(env, link, inquiry, Replayability::Repeatable, ExchangeOwner::Nobody);
             }
         }
         Ok("{}".to_owned())

@@ -29,7 +29,7 @@ use super::ids::{CallId, ConnectionId, ExchangeId, JoinId, LinkId, ServerId};
 use super::schedule::Task;
 use super::{Env, Hub};
 use crate::{
-    call::{Call, Code, Do, End, Errand, Unavailable, of_new_session},
+    call::{Action, Call, Code, End, Replayability, Unavailable, of_new_session},
     cause::{Cause, Delivery},
     health::{self, Failure, Reply as Meaning},
     link::{Generation, Link},
@@ -108,14 +108,14 @@ impl Hub {
         env: &mut Env<'_>,
         link: LinkId,
         inquiry: Inquiry,
-        errand: Errand,
+        replayability: Replayability,
         owner: ExchangeOwner,
     ) -> ExchangeId {
         let server = self.links.get(link).map(|it| it.server);
         let kept = server.and_then(|it| self.servers.get(it));
         let limit = kept.map_or(Millis::ZERO, |it| it.call_timeout);
         let name = kept.map(|it| Arc::clone(&it.name)).unwrap_or_default();
-        let call = Call::new(&name, errand, env.now, limit);
+        let call = Call::new(&name, replayability, env.now, limit);
         self.begin_exchange(env, link, call, Some(inquiry), owner, Some(limit), false)
     }
 
@@ -143,7 +143,7 @@ impl Hub {
     ) -> ExchangeId {
         let server = self.links.get(link).map(|it| it.server);
         let name = server.map(|it| self.server_name(it)).unwrap_or_default();
-        let call = Call::new(&name, Errand::Connect, env.now, within);
+        let call = Call::new(&name, Replayability::Connect, env.now, within);
         self.begin_exchange(env, link, call, None, owner, None, false)
     }
 
@@ -286,34 +286,34 @@ impl Hub {
     }
 
     /// Does what the machine of a call says, as far as it goes.
-    fn carry(&mut self, env: &mut Env<'_>, id: ExchangeId, next: Do) {
+    fn carry(&mut self, env: &mut Env<'_>, id: ExchangeId, next: Action) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let link = exchange.link;
         let is_connect_only = exchange.inquiry.is_none();
         match next {
-            Do::Connect(generation) => {
+            Action::Connect(generation) => {
                 exchange.stage = ExchangeStage::Connecting(generation);
                 self.connect(env, link, generation);
                 self.after_connect(env, id, generation);
             }
-            Do::Wait(generation) => {
+            Action::Wait(generation) => {
                 exchange.stage = ExchangeStage::Connecting(generation);
                 self.after_connect(env, id, generation);
             }
-            Do::Send(_) if is_connect_only => self.end_exchange(env, id, End::Connected),
-            Do::Send(generation) => {
+            Action::Send(_) if is_connect_only => self.end_exchange(env, id, End::Connected),
+            Action::Send(generation) => {
                 if exchange.is_told {
                     return self.forget_exchange(id);
                 }
                 self.send_exchange(env.now, id, generation);
             }
-            Do::End(end) => self.end_exchange(env, id, end),
-            Do::Nothing if is_connect_only => {
+            Action::End(end) => self.end_exchange(env, id, end),
+            Action::Nothing if is_connect_only => {
                 let closing = self.unavailable_at(id, Cause::Closing);
                 self.end_exchange(env, id, End::Unavailable(closing));
             }
             // The machine is told only what it waits for.
-            Do::Nothing => self.end_exchange(env, id, End::Connected),
+            Action::Nothing => self.end_exchange(env, id, End::Connected),
         }
     }
 
@@ -339,12 +339,12 @@ impl Hub {
     }
 
     /// The next step, unless the client may be told already.
-    fn go_on(&mut self, env: &mut Env<'_>, id: ExchangeId, next: Do) {
+    fn go_on(&mut self, env: &mut Env<'_>, id: ExchangeId, next: Action) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if exchange.is_told {
             return match next {
-                Do::Connect(_) | Do::Wait(_) => self.carry(env, id, next),
-                Do::Send(_) | Do::Nothing | Do::End(_) => self.forget_exchange(id),
+                Action::Connect(_) | Action::Wait(_) => self.carry(env, id, next),
+                Action::Send(_) | Action::Nothing | Action::End(_) => self.forget_exchange(id),
             };
         }
         let known = exchange.call.verdict().filter(|_| exchange.inquiry.is_some());
@@ -426,7 +426,7 @@ impl Hub {
             Err(failure) => call.broken(link, env.now, &failure, env.notes),
         });
         // A call that noticed a loss told the machine of the link.
-        if matches!(next, Do::Connect(_) | Do::Wait(_))
+        if matches!(next, Action::Connect(_) | Action::Wait(_))
             && let Some(server) = self.links.get(link).map(|it| it.server)
         {
             self.schedule.wake(Task::Monitor(server));
@@ -542,7 +542,7 @@ impl ExchangeEnd {
     }
 }
 
-impl Default for Do {
+impl Default for Action {
     /// Nothing to do: there is no call.
     fn default() -> Self {
         Self::Nothing

@@ -1,7 +1,7 @@
 //! A request that one of several equivalent servers answers.
 //!
-//! The tour decides ([`crate::tour`]): whom to ask, and whether to go on after a failure. Here each
-//! of its legs becomes a request over the client's link to that member.
+//! The group call decides ([`crate::group_call`]): whom to ask, and whether to go on after a
+//! failure. Here each of its steps becomes a request over the client's link to that member.
 //!
 //! Rules kept here:
 //! - A link to a member is made when the member is first needed.
@@ -23,13 +23,13 @@ use super::{Env, Hub};
 use crate::{
     call::{Call, End},
     cause::Cause,
+    group_call::{Attempted, GroupCall, GroupStep},
     link::Link,
-    tour::{Attempted, Leg, Tour},
 };
 
 /// The way of a call through a group.
 pub(super) struct GroupState {
-    tour: Tour,
+    group_call: GroupCall,
     /// The last answer that a member gave, and over which link.
     answer: Option<(LinkId, Result<Bytes, Bytes>)>,
     /// The member that is to be asked, and the permit for it.
@@ -51,16 +51,16 @@ impl Hub {
         let call = self.calls.get(id)?;
         let client = call.client;
         let route = call.relay.route.as_ref()?;
-        let (group, errand) = (Arc::clone(&route.group), route.errand);
+        let (group, replayability) = (Arc::clone(&route.group), route.replayability);
         let Some(limit) = self.members(&group).next().map(|it| it.call_timeout) else {
             let answered = Answered::Unavailable(unavailable(&group, Cause::Closing));
             self.answered(env, id, answered);
             return None;
         };
-        let tour = Tour::new(&group.name, errand, env.now, limit);
-        let tour = tour.staying_at(self.stays_at(client, &group));
+        let group_call = GroupCall::new(&group.name, replayability, env.now, limit);
+        let group_call = group_call.staying_at(self.stays_at(client, &group));
         let wait = EraWait::Start;
-        let state = GroupState { tour, answer: None, member: None, call: None, wait };
+        let state = GroupState { group_call, answer: None, member: None, call: None, wait };
         self.calls.get_mut(id)?.relay.group = Some(Box::new(state));
         Some(RelayStage::Member)
     }
@@ -73,14 +73,14 @@ impl Hub {
         let state = call.relay.group.as_mut()?;
         if state.call.is_none() {
             let draw = env.random.draw();
-            match state.tour.next(env.core, env.now, draw, env.notes) {
-                Leg::At(server, admitted) => {
+            match state.group_call.next(env.core, env.now, draw, env.notes) {
+                GroupStep::At(server, admitted) => {
                     state.call = Some(Box::new(admitted));
                     state.wait = EraWait::Start;
                     let member = self.member_named(&group, &server);
                     self.calls.get_mut(id)?.relay.group.as_mut()?.member = member;
                 }
-                Leg::Over(end) => {
+                GroupStep::Over(end) => {
                     self.group_over(env, id, end);
                     return None;
                 }
@@ -125,7 +125,7 @@ impl Hub {
         gone.close();
         admitted.go(&mut gone, env.now, env.notes);
         let closing = End::Unavailable(unavailable(&group, Cause::Closing));
-        match state.tour.ended(admitted, closing) {
+        match state.group_call.ended(admitted, closing) {
             Some(end) => {
                 self.group_over(env, id, end);
                 None
@@ -140,7 +140,7 @@ impl Hub {
         let call = self.calls.get_mut(id)?;
         let link = call.relay.link?;
         let state = call.relay.group.as_mut()?;
-        let (admitted, patience) = (*state.call.take()?, state.tour.patience());
+        let (admitted, patience) = (*state.call.take()?, state.group_call.patience());
         let owner = ExchangeOwner::Call(id);
         let exchange = self.attempt(env, link, admitted, inquiry, owner, patience);
         self.asking(id, exchange)
@@ -161,9 +161,9 @@ impl Hub {
                 self.answered(env, id, Answered::Unavailable(known));
             }
             ExchangeEnd::Ended { call, end, reply, waited } => {
-                state.tour.waited(waited);
+                state.group_call.waited(waited);
                 state.answer = reply.map(|reply| (link, reply)).or(state.answer.take());
-                match state.tour.ended(*call, end) {
+                match state.group_call.ended(*call, end) {
                     Some(end) => self.group_over(env, id, end),
                     None => {
                         self.put_relay(id, RelayStage::Member);
@@ -180,9 +180,9 @@ impl Hub {
         let client = call.client;
         let Some(state) = call.relay.group.take() else { return };
         let Some(group) = call.relay.route.as_ref().map(|it| Arc::clone(&it.group)) else { return };
-        call.relay.attempts = state.tour.attempts().to_vec();
-        self.note_attempts(&group.name, state.tour.attempts());
-        let stays = state.tour.stays().and_then(|name| self.member_named(&group, &name));
+        call.relay.attempts = state.group_call.attempts().to_vec();
+        self.note_attempts(&group.name, state.group_call.attempts());
+        let stays = state.group_call.stays().and_then(|name| self.member_named(&group, &name));
         if let Some(member) = stays {
             self.stay_at(env, client, &group, member);
         }

@@ -24,13 +24,13 @@ use super::schedule::Task;
 use super::server::ServerGroup;
 use super::{Env, Hub};
 use crate::{
-    call::{Call, Code, End, Errand, Unavailable},
+    call::{Call, Code, End, Replayability, Unavailable},
     cause::Cause,
+    group_call::{GroupCall, GroupStep},
     health,
     link::LinkState,
     raw::quoted,
     session::{Contact, News},
-    tour::{Leg, Tour},
 };
 
 /// How often a place among the programs is asked for: those of the lists are short-lived.
@@ -42,7 +42,7 @@ pub(super) struct Join {
     group: Arc<ServerGroup>,
     profile: Arc<ClientProfile>,
     /// The way through a group.
-    tour: Option<Tour>,
+    group_call: Option<GroupCall>,
     /// The member that is tried.
     server: ServerId,
     link: Option<LinkId>,
@@ -96,7 +96,7 @@ impl Hub {
         let Some(kept) = self.clients.get(client) else { return };
         let profile = Arc::clone(&kept.profile);
         let Some(&first) = group.members.first() else { return };
-        let (tour, stage, link) = match group.alone() {
+        let (group_call, stage, link) = match group.alone() {
             Some(server) => {
                 // A link that is there at once remembers what the client says before it is made.
                 let must_ask = self.servers.get(server).is_some_and(|it| it.must_ask_era(&profile));
@@ -105,14 +105,24 @@ impl Hub {
             }
             None => {
                 let limit = self.initialize_within(&group);
-                let tour = Tour::new(&group.name, Errand::Connect, env.now, limit);
+                let group_call =
+                    GroupCall::new(&group.name, Replayability::Connect, env.now, limit);
                 let stays = self.stays_at(client, &group);
-                (Some(tour.staying_at(stays)), JoinStage::Member, None)
+                (Some(group_call.staying_at(stays)), JoinStage::Member, None)
             }
         };
         let (others, full_until) = (None, None);
-        let join =
-            Join { client, group, profile, tour, server: first, link, stage, others, full_until };
+        let join = Join {
+            client,
+            group,
+            profile,
+            group_call,
+            server: first,
+            link,
+            stage,
+            others,
+            full_until,
+        };
         let id = self.joins.insert(join);
         self.run_join(env, id);
     }
@@ -205,10 +215,10 @@ impl Hub {
     fn next_member(&mut self, env: &mut Env<'_>, id: JoinId) -> Option<JoinStage> {
         let join = self.joins.get_mut(id)?;
         let group = Arc::clone(&join.group);
-        let tour = join.tour.as_mut()?;
+        let group_call = join.group_call.as_mut()?;
         let draw = env.random.draw();
-        match tour.next(env.core, env.now, draw, env.notes) {
-            Leg::At(name, call) => {
+        match group_call.next(env.core, env.now, draw, env.notes) {
+            GroupStep::At(name, call) => {
                 let Some(server) = self.member_named(&group, &name) else {
                     self.join_over(env, id, Err(closing(&group)));
                     return None;
@@ -217,11 +227,11 @@ impl Hub {
                 (join.server, join.link) = (server, None);
                 Some(JoinStage::Era(EraWait::Start, Some(Box::new(call))))
             }
-            Leg::Over(End::Unavailable(it)) => {
+            GroupStep::Over(End::Unavailable(it)) => {
                 self.join_over(env, id, Err(it));
                 None
             }
-            Leg::Over(End::Answered | End::Connected) => {
+            GroupStep::Over(End::Answered | End::Connected) => {
                 self.join_over(env, id, Err(closing(&group)));
                 None
             }
@@ -339,11 +349,11 @@ impl Hub {
         let Some(join) = self.joins.get_mut(id) else { return };
         let server = join.server;
         if join.others.is_none()
-            && let Some(tour) = &mut join.tour
+            && let Some(group_call) = &mut join.group_call
         {
             let ExchangeEnd::Ended { call, end, .. } = end else { return };
             let is_there = end == End::Connected;
-            let ended = tour.ended(*call, end);
+            let ended = group_call.ended(*call, end);
             if let Some(server) = self.servers.get_mut(server)
                 && !is_there
             {
@@ -390,7 +400,7 @@ impl Hub {
             }
             return;
         }
-        if join.tour.is_some() {
+        if join.group_call.is_some() {
             let group = Arc::clone(&join.group);
             return self.join_over(env, id, Err(closing(&group)));
         }
@@ -410,7 +420,7 @@ impl Hub {
         if let Some(server) = self.servers.get_mut(server) {
             server.contact = Contact::Failed;
         }
-        if join.tour.is_none() {
+        if join.group_call.is_none() {
             self.join_over(env, id, Err(why));
             return None;
         }
@@ -462,16 +472,17 @@ impl Hub {
     fn join_over(&mut self, env: &mut Env<'_>, id: JoinId, brought: Result<(), Unavailable>) {
         let Some(join) = self.joins.remove(id) else { return };
         self.schedule.disarm(Task::Join(id));
-        let Join { client, group, server, link, tour, .. } = join;
+        let Join { client, group, server, link, group_call, .. } = join;
         let is_ok = brought.is_ok();
-        if let Some(server) = self.servers.get_mut(server).filter(|_| is_ok || tour.is_none()) {
+        if let Some(server) = self.servers.get_mut(server).filter(|_| is_ok || group_call.is_none())
+        {
             server.contact = if is_ok { Contact::Reached } else { Contact::Failed };
         }
         if self.is_dead(client) {
             return;
         }
         if is_ok {
-            match tour {
+            match group_call {
                 Some(_) => self.stay_at(env, client, &group, server),
                 None => link.into_iter().for_each(|link| self.keep_alive(env, link)),
             }
@@ -568,8 +579,8 @@ impl Hub {
             if is_new {
                 let params = RawValue::from_string(format!(r#"{{"uri":{}}}"#, quoted(&uri))).ok();
                 let inquiry = Inquiry { method: "resources/subscribe", params, origin: None };
-                let errand = Errand::Repeatable;
-                self.ask(env, new, inquiry, errand, ExchangeOwner::Nobody);
+                let replayability = Replayability::Repeatable;
+                self.ask(env, new, inquiry, replayability, ExchangeOwner::Nobody);
             }
         }
     }

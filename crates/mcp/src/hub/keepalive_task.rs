@@ -24,7 +24,7 @@ use super::ids::{ConnectionId, ExchangeId, LinkId};
 use super::schedule::Task;
 use super::{Env, Hub};
 use crate::{
-    call::{Errand, Unavailable},
+    call::{Replayability, Unavailable},
     cause::Cause,
     health::{self, Standing},
     keepalive::{Due, Ended, Keepalive, Method, Reason, Sign, sign_of},
@@ -259,7 +259,7 @@ impl Hub {
         link.check = Some(vec![task]);
         let inquiry = Inquiry { method: discover::METHOD, params: None, origin: None };
         // It goes on if the first of those who wait leaves.
-        self.ask(env, id, inquiry, Errand::Repeatable, ExchangeOwner::Check(id));
+        self.ask(env, id, inquiry, Replayability::Repeatable, ExchangeOwner::Check(id));
         None
     }
 

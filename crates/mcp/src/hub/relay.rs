@@ -30,10 +30,10 @@ use super::{Env, Hub};
 use crate::{
     call::{Code, End, Unavailable},
     cause::Cause,
+    group_call::Attempted,
     listing::Kind,
     message::{INVALID_PARAMS, Params, RESOURCE_NOT_FOUND, error_object},
     session::{Caller, Entry},
-    tour::Attempted,
 };
 
 /// A request of a client's that a server answers.
@@ -417,9 +417,9 @@ impl Hub {
         if call.relay.group.is_some() {
             return self.attempt_step(env, id);
         }
-        let (link, errand) = (call.relay.link?, call.relay.route.as_ref()?.errand);
+        let (link, replayability) = (call.relay.link?, call.relay.route.as_ref()?.replayability);
         let inquiry = self.inquiry_of(id)?;
-        let exchange = self.ask(env, link, inquiry, errand, ExchangeOwner::Call(id));
+        let exchange = self.ask(env, link, inquiry, replayability, ExchangeOwner::Call(id));
         self.asking(id, exchange)
     }
 

@@ -10,7 +10,7 @@ use super::relay::Relayed;
 use super::server::ServerGroup;
 use super::{Hub, ids::LinkId, relay::Answered};
 use crate::{
-    call::Errand,
+    call::Replayability,
     catalogue::Catalogue,
     message::{INVALID_PARAMS, Params, RESOURCE_NOT_FOUND},
     raw::Flaw,
@@ -22,7 +22,7 @@ pub(super) struct CallRoute {
     /// A reload may move it, so it is not known by its place.
     pub(super) group: Arc<ServerGroup>,
     pub(super) params: Box<RawValue>,
-    pub(super) errand: Errand,
+    pub(super) replayability: Replayability,
     pub(super) progress: Option<Box<RawValue>>,
     /// How the tool is described to clients, if it is one.
     pub(super) tool: Option<Arc<str>>,
@@ -50,7 +50,7 @@ impl Hub {
         let mut params = Params::parse(call.params.as_deref()).map_err(flawed)?;
         let mut described = None;
         let mut mirrored = Vec::new();
-        let (slot, errand) = match what {
+        let (slot, replayability) = match what {
             Relayed::CallTool => {
                 let name = text(&params, "name")?;
                 let offered = catalogue.tool(&name).filter(|it| self.may_use(client, it.server));
@@ -74,27 +74,28 @@ impl Hub {
                 mirrored = repeated(&raw, arguments, &call.headers);
                 described = Some(raw);
                 let may_replay = offered.hints.may_replay();
-                (offered.server, if may_replay { Errand::Repeatable } else { Errand::Once })
+                let repeatable = Replayability::Repeatable;
+                (offered.server, if may_replay { repeatable } else { Replayability::Once })
             }
             Relayed::GetPrompt => {
                 let name = text(&params, "name")?;
                 let offered = catalogue.prompt(&name).filter(|it| self.may_use(client, it.server));
                 let offered = offered.ok_or_else(|| unknown_prompt(&name))?;
                 params.set_text("name", &offered.own);
-                (offered.server, Errand::Repeatable)
+                (offered.server, Replayability::Repeatable)
             }
             Relayed::Complete => {
-                (self.completion(client, &catalogue, &mut params)?, Errand::Repeatable)
+                (self.completion(client, &catalogue, &mut params)?, Replayability::Repeatable)
             }
             Relayed::ReadResource | Relayed::Subscribe | Relayed::Unsubscribe => {
-                (self.resource(client, &catalogue, &params)?, Errand::Repeatable)
+                (self.resource(client, &catalogue, &params)?, Replayability::Repeatable)
             }
         };
         let progress = params.progress_token();
         let params = RawValue::from_string(params.to_json());
         let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
         let group = self.group_at(client, slot).ok_or_else(gone)?;
-        Ok(CallRoute { group, params, errand, progress, tool: described, mirrored })
+        Ok(CallRoute { group, params, replayability, progress, tool: described, mirrored })
     }
 
     fn resource(

@@ -5,9 +5,9 @@
 //! disk, so a run depends on its seed alone (`PROPTEST_RNG_SEED`).
 
 mod catalogue;
+mod group_calls;
 mod hostile;
 mod messages;
 mod names;
 mod schemas;
 mod support;
-mod tours;

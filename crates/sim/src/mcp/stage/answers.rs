@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tidegate_core::time::Now;
 use tidegate_mcp::{
+    group_call::Attempted,
     hub::{CallRecord, CallRecordEnd},
-    tour::Attempted,
 };
 
 use super::{Stage, config};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    call::Do,
+    call::Action,
     cause::Delivery,
     health::{
         Failure, Reply, charge,
@@ -63,16 +63,16 @@ impl Bench {
         }
     }
 
-    fn call(&mut self, errand: Errand, stays_at: Option<&str>) -> (Tour, End) {
-        let tour = Tour::new(GROUP, errand, self.now, LIMIT);
-        let mut tour = tour.staying_at(stays_at.map(Into::into));
+    fn call(&mut self, replayability: Replayability, stays_at: Option<&str>) -> (GroupCall, End) {
+        let group_call = GroupCall::new(GROUP, replayability, self.now, LIMIT);
+        let mut group_call = group_call.staying_at(stays_at.map(Into::into));
         loop {
-            match tour.next(&self.core, self.now, 0, &mut self.notes) {
-                Leg::Over(end) => return (tour, end),
-                Leg::At(server, mut call) => {
+            match group_call.next(&self.core, self.now, 0, &mut self.notes) {
+                GroupStep::Over(end) => return (group_call, end),
+                GroupStep::At(server, mut call) => {
                     let end = self.carry(usize::from(&*server == "b"), &mut call);
-                    if let Some(end) = tour.ended(call, end) {
-                        return (tour, end);
+                    if let Some(end) = group_call.ended(call, end) {
+                        return (group_call, end);
                     }
                 }
             }
@@ -85,15 +85,15 @@ impl Bench {
         let mut next = call.go(link, now, notes);
         loop {
             next = match next {
-                Do::Connect(generation) if manner == Manner::Dead => {
+                Action::Connect(generation) if manner == Manner::Dead => {
                     link.failed(generation, REFUSED);
                     call.connect_failed(link, now, &REFUSED, notes)
                 }
-                Do::Connect(generation) => {
+                Action::Connect(generation) => {
                     link.connected(generation);
                     call.connected(link, now, notes)
                 }
-                Do::Send(_) => {
+                Action::Send(_) => {
                     self.reached[member] += 1;
                     match manner {
                         Manner::Answers => {
@@ -106,8 +106,8 @@ impl Bench {
                         Manner::Failing => call.broken(link, now, &FAULT, notes),
                     }
                 }
-                Do::End(end) => return end,
-                Do::Wait(_) | Do::Nothing => panic!("nothing else is under way"),
+                Action::End(end) => return end,
+                Action::Wait(_) | Action::Nothing => panic!("nothing else is under way"),
             };
         }
     }
@@ -122,8 +122,8 @@ impl Bench {
     }
 }
 
-fn visited(tour: &Tour) -> Vec<&str> {
-    tour.attempts().iter().map(|it| &*it.server).collect()
+fn visited(group_call: &GroupCall) -> Vec<&str> {
+    group_call.attempts().iter().map(|it| &*it.server).collect()
 }
 
 fn heard(end: &End) -> String {
@@ -137,18 +137,18 @@ fn heard(end: &End) -> String {
 #[test]
 fn the_first_member_is_used_while_it_is_well() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
-    let (tour, end) = bench.call(Errand::Once, None);
-    assert_eq!((visited(&tour), end), (vec!["a"], End::Answered));
-    assert_eq!(tour.stays().as_deref(), Some("a"));
+    let (group_call, end) = bench.call(Replayability::Once, None);
+    assert_eq!((visited(&group_call), end), (vec!["a"], End::Answered));
+    assert_eq!(group_call.stays().as_deref(), Some("a"));
 }
 
 #[test]
 fn a_safe_call_goes_on_at_the_next_member_after_any_failure() {
     for manner in [Manner::Dead, Manner::Troubled, Manner::Failing] {
         let mut bench = Bench::new([manner, Manner::Answers]);
-        let (tour, end) = bench.call(Errand::Repeatable, None);
-        assert_eq!((visited(&tour), end), (vec!["a", "b"], End::Answered));
-        assert_eq!(tour.stays().as_deref(), Some("b"));
+        let (group_call, end) = bench.call(Replayability::Repeatable, None);
+        assert_eq!((visited(&group_call), end), (vec!["a", "b"], End::Answered));
+        assert_eq!(group_call.stays().as_deref(), Some("b"));
         assert_eq!((bench.failures(), bench.in_flight()), (vec![1, 0], 0));
     }
 }
@@ -159,23 +159,23 @@ fn a_call_that_may_have_been_carried_out_stays_where_it_was_sent() {
         [(Manner::Dead, "result is unknown"), (Manner::Failing, "result is unknown")]
     {
         let mut bench = Bench::new([manner, Manner::Answers]);
-        let (tour, end) = bench.call(Errand::Once, None);
-        assert_eq!(visited(&tour), ["a"]);
+        let (group_call, end) = bench.call(Replayability::Once, None);
+        assert_eq!(visited(&group_call), ["a"]);
         assert!(heard(&end).contains(code), "{}", heard(&end));
         assert!(heard(&end).starts_with("backend \"all\" unavailable"), "{}", heard(&end));
         assert_eq!(bench.reached, [1, 0]);
     }
     let mut bench = Bench::new([Manner::Troubled, Manner::Answers]);
-    let (tour, end) = bench.call(Errand::Once, None);
-    assert_eq!((visited(&tour), end), (vec!["a"], End::Answered));
+    let (group_call, end) = bench.call(Replayability::Once, None);
+    assert_eq!((visited(&group_call), end), (vec!["a"], End::Answered));
 }
 
 #[test]
 fn an_unsafe_call_that_was_not_delivered_goes_on() {
     let mut bench = Bench::new([Manner::Dead, Manner::Answers]);
     bench.links[0] = Link::new();
-    let (tour, end) = bench.call(Errand::Once, None);
-    assert_eq!((visited(&tour), end), (vec!["a", "b"], End::Answered));
+    let (group_call, end) = bench.call(Replayability::Once, None);
+    assert_eq!((visited(&group_call), end), (vec!["a", "b"], End::Answered));
     assert_eq!(bench.reached, [0, 1]);
 }
 
@@ -183,27 +183,27 @@ fn an_unsafe_call_that_was_not_delivered_goes_on() {
 fn a_member_whose_breaker_is_open_is_not_asked() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
     (0..2).for_each(|_| charge(&bench.core, "a", bench.now, &TIMED_OUT, &mut bench.notes));
-    let (tour, _) = bench.call(Errand::Once, None);
-    assert_eq!(visited(&tour), ["b"]);
+    let (group_call, _) = bench.call(Replayability::Once, None);
+    assert_eq!(visited(&group_call), ["b"]);
 }
 
 #[test]
 fn a_session_stays_at_its_member_when_a_better_one_returns_and_leaves_it_when_it_fails() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
-    let (tour, _) = bench.call(Errand::Once, Some("b"));
-    assert_eq!(visited(&tour), ["b"], "both are well");
+    let (group_call, _) = bench.call(Replayability::Once, Some("b"));
+    assert_eq!(visited(&group_call), ["b"], "both are well");
     bench.now = Now(3_600_000);
-    assert_eq!(visited(&bench.call(Errand::Once, Some("b")).0), ["b"], "an hour later too");
+    assert_eq!(visited(&bench.call(Replayability::Once, Some("b")).0), ["b"], "an hour later too");
     (0..2).for_each(|_| charge(&bench.core, "b", bench.now, &TIMED_OUT, &mut bench.notes));
-    let (tour, _) = bench.call(Errand::Once, Some("b"));
-    assert_eq!((visited(&tour), tour.stays().as_deref()), (vec!["a"], Some("a")));
+    let (group_call, _) = bench.call(Replayability::Once, Some("b"));
+    assert_eq!((visited(&group_call), group_call.stays().as_deref()), (vec!["a"], Some("a")));
 }
 
 #[test]
 fn if_no_member_answers_the_last_cause_is_heard_once_under_the_groups_name() {
     let mut bench = Bench::new([Manner::Failing, Manner::Dead]);
-    let (tour, end) = bench.call(Errand::Repeatable, None);
-    assert_eq!(visited(&tour), ["a", "b"]);
+    let (group_call, end) = bench.call(Replayability::Repeatable, None);
+    assert_eq!(visited(&group_call), ["a", "b"]);
     let expected = "backend \"all\" unavailable: connection refused (backend_unavailable)";
     assert_eq!(heard(&end), expected);
     assert_eq!((bench.failures(), bench.in_flight()), (vec![1, 1], 0));
@@ -212,9 +212,9 @@ fn if_no_member_answers_the_last_cause_is_heard_once_under_the_groups_name() {
 #[test]
 fn an_error_that_a_member_answered_is_better_than_none() {
     let mut bench = Bench::new([Manner::Troubled, Manner::Dead]);
-    let (tour, end) = bench.call(Errand::Repeatable, None);
-    assert_eq!((visited(&tour), end), (vec!["a", "b"], End::Answered));
-    assert_eq!(tour.stays(), None);
+    let (group_call, end) = bench.call(Replayability::Repeatable, None);
+    assert_eq!((visited(&group_call), end), (vec!["a", "b"], End::Answered));
+    assert_eq!(group_call.stays(), None);
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn with_every_breaker_open_nobody_is_asked_and_the_first_return_is_told() {
     (0..2).for_each(|_| charge(&bench.core, "a", bench.now, &TIMED_OUT, &mut bench.notes));
     bench.now = Now(1000);
     (0..2).for_each(|_| charge(&bench.core, "b", bench.now, &TIMED_OUT, &mut bench.notes));
-    let (tour, end) = bench.call(Errand::Repeatable, None);
-    assert!(tour.attempts().is_empty());
+    let (group_call, end) = bench.call(Replayability::Repeatable, None);
+    assert!(group_call.attempts().is_empty());
     let End::Unavailable(it) = end else { panic!("{end:?}") };
     assert_eq!((it.cause, it.retry_after), (Cause::CircuitOpen, Some(Millis::seconds(29))));
     assert_eq!(bench.in_flight(), 0);
@@ -234,17 +234,17 @@ fn with_every_breaker_open_nobody_is_asked_and_the_first_return_is_told() {
 fn an_errand_to_connect_takes_the_first_member_that_can_be_reached() {
     let mut bench = Bench::new([Manner::Dead, Manner::Answers]);
     bench.links = [Link::new(), Link::new()];
-    let (tour, end) = bench.call(Errand::Connect, None);
-    assert_eq!((visited(&tour), end), (vec!["a", "b"], End::Connected));
-    assert_eq!(tour.stays().as_deref(), Some("b"));
+    let (group_call, end) = bench.call(Replayability::Connect, None);
+    assert_eq!((visited(&group_call), end), (vec!["a", "b"], End::Connected));
+    assert_eq!(group_call.stays().as_deref(), Some("b"));
 }
 
 #[test]
 fn a_member_that_is_closing_is_passed_by_without_blame() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
     bench.links[0].close();
-    let (tour, end) = bench.call(Errand::Once, None);
-    assert_eq!((visited(&tour), end), (vec!["a", "b"], End::Answered));
+    let (group_call, end) = bench.call(Replayability::Once, None);
+    assert_eq!((visited(&group_call), end), (vec!["a", "b"], End::Answered));
     assert_eq!(bench.failures(), [0, 0]);
 }
 
@@ -252,24 +252,24 @@ fn a_member_that_is_closing_is_passed_by_without_blame() {
 fn of_twenty_calls_that_share_a_failed_connect_one_is_charged_and_all_go_on() {
     let mut bench = Bench::new([Manner::Dead, Manner::Answers]);
     bench.links[0] = Link::new();
-    let mut tours: Vec<_> = (0..20)
+    let mut group_calls: Vec<_> = (0..20)
         .map(|_| {
-            let mut tour = Tour::new(GROUP, Errand::Once, bench.now, LIMIT);
-            let leg = tour.next(&bench.core, bench.now, 0, &mut bench.notes);
-            let Leg::At(_, mut call) = leg else { panic!("{leg:?}") };
+            let mut group_call = GroupCall::new(GROUP, Replayability::Once, bench.now, LIMIT);
+            let step = group_call.next(&bench.core, bench.now, 0, &mut bench.notes);
+            let GroupStep::At(_, mut call) = step else { panic!("{step:?}") };
             call.go(&mut bench.links[0], bench.now, &mut bench.notes);
-            (tour, call)
+            (group_call, call)
         })
         .collect();
     bench.links[0].failed(bench.links[0].generation(), REFUSED);
-    for (tour, mut call) in tours.drain(..) {
-        let mut tour = tour;
+    for (group_call, mut call) in group_calls.drain(..) {
+        let mut group_call = group_call;
         let link = &mut bench.links[0];
         let next = call.connect_failed(link, bench.now, &REFUSED, &mut bench.notes);
-        let Do::End(end) = next else { panic!("{next:?}") };
-        assert_eq!(tour.ended(call, end), None);
-        let leg = tour.next(&bench.core, bench.now, 0, &mut bench.notes);
-        let Leg::At(server, _) = leg else { panic!("{leg:?}") };
+        let Action::End(end) = next else { panic!("{next:?}") };
+        assert_eq!(group_call.ended(call, end), None);
+        let step = group_call.next(&bench.core, bench.now, 0, &mut bench.notes);
+        let GroupStep::At(server, _) = step else { panic!("{step:?}") };
         assert_eq!(&*server, "b");
     }
     assert_eq!(bench.failures(), [1, 0]);
@@ -278,33 +278,37 @@ fn of_twenty_calls_that_share_a_failed_connect_one_is_charged_and_all_go_on() {
 #[test]
 fn a_group_that_left_the_config_is_closing() {
     let core = core_of(&["a"]);
-    let mut tour = Tour::new("gone", Errand::Once, Now::ZERO, LIMIT);
-    let leg = tour.next(&core, Now::ZERO, 0, &mut Notes::default());
-    let Leg::Over(end) = leg else { panic!("{leg:?}") };
+    let mut group_call = GroupCall::new("gone", Replayability::Once, Now::ZERO, LIMIT);
+    let step = group_call.next(&core, Now::ZERO, 0, &mut Notes::default());
+    let GroupStep::Over(end) = step else { panic!("{step:?}") };
     assert_eq!(heard(&end), "backend \"gone\" unavailable: closing (backend_unavailable)");
 }
 
 #[test]
 fn a_member_without_a_free_turn_is_passed_by_without_blame_and_costs_no_time() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
-    let mut tour = Tour::new(GROUP, Errand::Once, bench.now, LIMIT);
-    let Leg::At(server, mut call) = tour.next(&bench.core, bench.now, 0, &mut bench.notes) else {
+    let mut group_call = GroupCall::new(GROUP, Replayability::Once, bench.now, LIMIT);
+    let GroupStep::At(server, mut call) =
+        group_call.next(&bench.core, bench.now, 0, &mut bench.notes)
+    else {
         panic!("the first member is well")
     };
-    assert_eq!((&*server, tour.patience()), ("a", LIMIT));
+    assert_eq!((&*server, group_call.patience()), ("a", LIMIT));
     bench.now = bench.now.after(LIMIT);
-    tour.waited(LIMIT);
+    group_call.waited(LIMIT);
     call.waited(LIMIT);
-    let Do::End(end) = call.no_turn(bench.now) else { panic!("it is over here") };
+    let Action::End(end) = call.no_turn(bench.now) else { panic!("it is over here") };
     assert!(heard(&end).ends_with("unavailable: too many calls at once (busy)"), "{end:?}");
-    assert_eq!(tour.ended(call, end), None, "it goes on");
-    assert_eq!(tour.patience(), Millis::ZERO, "all waiting together has one limit");
-    let Leg::At(server, mut call) = tour.next(&bench.core, bench.now, 0, &mut bench.notes) else {
+    assert_eq!(group_call.ended(call, end), None, "it goes on");
+    assert_eq!(group_call.patience(), Millis::ZERO, "all waiting together has one limit");
+    let GroupStep::At(server, mut call) =
+        group_call.next(&bench.core, bench.now, 0, &mut bench.notes)
+    else {
         panic!("the second member is well")
     };
     assert_eq!((&*server, call.deadline()), ("b", bench.now.after(LIMIT)));
     let end = bench.carry(1, &mut call);
-    assert_eq!(tour.ended(call, end), Some(End::Answered));
+    assert_eq!(group_call.ended(call, end), Some(End::Answered));
     let failures = bench.core.snapshot(bench.now).backends[0].consecutive_failures;
     assert_eq!((failures, bench.reached), (0, [0, 1]));
 }
@@ -312,18 +316,21 @@ fn a_member_without_a_free_turn_is_passed_by_without_blame_and_costs_no_time() {
 #[test]
 fn a_group_without_a_free_turn_is_busy() {
     let mut bench = Bench::new([Manner::Answers, Manner::Answers]);
-    let mut tour = Tour::new(GROUP, Errand::Repeatable, bench.now, LIMIT);
+    let mut group_call = GroupCall::new(GROUP, Replayability::Repeatable, bench.now, LIMIT);
     let end = loop {
-        match tour.next(&bench.core, bench.now, 0, &mut bench.notes) {
-            Leg::Over(end) => break end,
-            Leg::At(_, mut call) => {
-                let Do::End(end) = call.no_turn(bench.now) else { panic!("it is over here") };
-                if let Some(end) = tour.ended(call, end) {
+        match group_call.next(&bench.core, bench.now, 0, &mut bench.notes) {
+            GroupStep::Over(end) => break end,
+            GroupStep::At(_, mut call) => {
+                let Action::End(end) = call.no_turn(bench.now) else { panic!("it is over here") };
+                if let Some(end) = group_call.ended(call, end) {
                     break end;
                 }
             }
         }
     };
     let End::Unavailable(it) = end else { panic!("{end:?}") };
-    assert_eq!((it.code, it.cause, visited(&tour)), (Code::Busy, Cause::Busy, vec!["a", "b"]));
+    assert_eq!(
+        (it.code, it.cause, visited(&group_call)),
+        (Code::Busy, Cause::Busy, vec!["a", "b"])
+    );
 }

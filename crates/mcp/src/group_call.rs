@@ -6,7 +6,7 @@
 //!     ▲                                               │ failed here, and may go on
 //!     └───────────────────────────────────────────────┘
 //! ```
-//! A server that stands alone is a group of one. The core chooses ([`Walk`]); each attempt is a
+//! A server that stands alone is a group of one. The core chooses ([`CallPlan`]); each attempt is a
 //! [`Call`]; here is only what joins them.
 //!
 //! Rules kept here:
@@ -19,7 +19,8 @@
 //! - Waiting for a free turn is not part of the call's time. All members together are waited for
 //!   as long as a call may take; after that only one with a free turn is asked.
 //!
-//! Left to others: links and bytes; the record of decisions ([`Tour::attempts`] has the material).
+//! Left to others: links and bytes; the record of decisions ([`GroupCall::attempts`] has the
+//! material).
 
 use std::sync::Arc;
 
@@ -31,17 +32,17 @@ use tidegate_core::{
 };
 
 use crate::{
-    call::{Call, Code, End, Errand, Unavailable},
+    call::{Call, Code, End, Replayability, Unavailable},
     cause::Cause,
-    health::{Admission, Walk},
+    health::{Admission, CallPlan},
 };
 
-/// What a tour does next.
+/// What a group call does next.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made and taken apart at once, once per attempt")]
-pub enum Leg {
+pub enum GroupStep {
     /// Have this call carried out over the link to this server, and say how it
-    /// [ended](Tour::ended).
+    /// [ended](GroupCall::ended).
     At(Arc<str>, Call),
     /// It is over. [`End::Answered`] means the last answer that came.
     Over(End),
@@ -62,14 +63,14 @@ pub struct Attempted {
 
 /// One call through a group.
 #[derive(Debug)]
-pub struct Tour {
+pub struct GroupCall {
     name: Arc<str>,
-    errand: Errand,
+    replayability: Replayability,
     stays_at: Option<Arc<str>>,
     began: Now,
     limit: Millis,
     /// The way on, after a first attempt.
-    walk: Option<Walk>,
+    plan: Option<CallPlan>,
     at: Option<Arc<str>>,
     attempts: Vec<Attempted>,
     has_answer: bool,
@@ -78,17 +79,17 @@ pub struct Tour {
     waited: Millis,
 }
 
-impl Tour {
+impl GroupCall {
     /// A call of the server or group `name` that may take `limit` in all.
     #[must_use]
-    pub fn new(name: &str, errand: Errand, now: Now, limit: Millis) -> Self {
+    pub fn new(name: &str, replayability: Replayability, now: Now, limit: Millis) -> Self {
         Self {
             name: name.into(),
-            errand,
+            replayability,
             stays_at: None,
             began: now,
             limit,
-            walk: None,
+            plan: None,
             at: None,
             attempts: Vec::new(),
             has_answer: false,
@@ -103,30 +104,34 @@ impl Tour {
         Self { stays_at: member, ..self }
     }
 
-    /// Asks the core where to go, at the beginning and whenever [`Tour::ended`] gave `None`.
-    pub fn next(&mut self, core: &Core, now: Now, draw: u64, notes: &mut Notes) -> Leg {
+    /// Asks the core where to go, at the beginning and whenever [`GroupCall::ended`] gave `None`.
+    pub fn next(&mut self, core: &Core, now: Now, draw: u64, notes: &mut Notes) -> GroupStep {
         if now.reached(self.deadline()) {
-            return Leg::Over(self.refused(Cause::TimedOut(self.limit), None));
+            return GroupStep::Over(self.refused(Cause::TimedOut(self.limit), None));
         }
-        let walk = self.walk.take().or_else(|| {
+        let plan = self.plan.take().or_else(|| {
             // The core does not know of waiting, which may take as long as the call.
             let left = self.deadline().after(self.limit).since(now);
             let is_first = self.attempts.is_empty();
-            is_first.then(|| Walk::begin(core, &self.name, self.stays_at.as_deref(), now, left))?
+            is_first
+                .then(|| CallPlan::begin(core, &self.name, self.stays_at.as_deref(), now, left))?
         });
-        let admission = match walk {
-            Some(walk) => walk.next(now, draw, notes),
+        let admission = match plan {
+            Some(plan) => plan.next(now, draw, notes),
             None => Admission::Refused { cause: Cause::Closing, retry_after: None },
         };
         match admission {
-            Admission::Go(ticket) => {
-                let server: Arc<str> = ticket.server().into();
+            Admission::Go(permit) => {
+                let server: Arc<str> = permit.server().into();
                 self.at = Some(Arc::clone(&server));
-                let (errand, began) = (self.errand, self.began);
-                Leg::At(server, Call::admitted(&self.name, errand, began, self.limit, ticket))
+                let (replayability, began) = (self.replayability, self.began);
+                GroupStep::At(
+                    server,
+                    Call::admitted(&self.name, replayability, began, self.limit, permit),
+                )
             }
             Admission::Refused { cause, retry_after } => {
-                Leg::Over(self.refused(cause, retry_after))
+                GroupStep::Over(self.refused(cause, retry_after))
             }
         }
     }
@@ -143,13 +148,13 @@ impl Tour {
         self.waited = Millis(self.waited.0.saturating_add(span.0));
     }
 
-    /// An attempt ended. `None`: it goes on, ask [`Tour::next`].
+    /// An attempt ended. `None`: it goes on, ask [`GroupCall::next`].
     pub fn ended(&mut self, call: Call, end: End) -> Option<End> {
         self.note(&call, &end);
         let may_go_on = call.may_go_on();
         let is_answer = end == End::Answered;
-        self.walk = call.into_walk().filter(|_| may_go_on);
-        if self.walk.is_none() {
+        self.plan = call.into_plan().filter(|_| may_go_on);
+        if self.plan.is_none() {
             // An error that a server gave tells more than another's silence.
             let keeps_answer = self.has_answer && matches!(end, End::Unavailable(_));
             return Some(if keeps_answer { End::Answered } else { end });
@@ -161,7 +166,7 @@ impl Tour {
         None
     }
 
-    /// The member at which the session's state is from here on, if the tour found one.
+    /// The member at which the session's state is from here on, if the group call found one.
     #[must_use]
     pub fn stays(&self) -> Option<Arc<str>> {
         let last = self.attempts.last().filter(|it| it.cause.is_none());

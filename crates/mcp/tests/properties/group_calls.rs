@@ -14,11 +14,11 @@ use tidegate_core::{
     transition::Notes,
 };
 use tidegate_mcp::{
-    call::{Call, Code, Do, End, Errand},
+    call::{Action, Call, Code, End, Replayability},
     cause::{Cause, Delivery},
+    group_call::{GroupCall, GroupStep},
     health::{Failure, Reply, backend_id, route},
     link::{Generation, Link, LinkState},
-    tour::{Leg, Tour},
 };
 
 use crate::support::cases;
@@ -65,10 +65,10 @@ struct Member {
 
 /// A call at work.
 struct Running {
-    errand: Errand,
-    tour: Tour,
+    replayability: Replayability,
+    group_call: GroupCall,
     at: Option<(usize, Call)>,
-    pending: Option<Do>,
+    pending: Option<Action>,
     /// How often it reached a member that may have carried it out.
     delivered: u32,
     /// How often it was sent to each member it visited.
@@ -85,10 +85,10 @@ struct World {
 }
 
 impl World {
-    fn new(members: usize, errands: &[Errand]) -> Self {
-        let begin = |errand: &Errand| Running {
-            errand: *errand,
-            tour: Tour::new(GROUP, *errand, Now::ZERO, LIMIT),
+    fn new(members: usize, errands: &[Replayability]) -> Self {
+        let begin = |replayability: &Replayability| Running {
+            replayability: *replayability,
+            group_call: GroupCall::new(GROUP, *replayability, Now::ZERO, LIMIT),
             at: None,
             pending: None,
             delivered: 0,
@@ -122,9 +122,9 @@ impl World {
             return;
         }
         let Some((member, mut machine)) = call.at.take() else {
-            match call.tour.next(&self.core, self.now, u64::from(what), &mut self.notes) {
-                Leg::Over(end) => call.end = Some(end),
-                Leg::At(server, mut machine) => {
+            match call.group_call.next(&self.core, self.now, u64::from(what), &mut self.notes) {
+                GroupStep::Over(end) => call.end = Some(end),
+                GroupStep::At(server, mut machine) => {
                     let member: usize = server.parse().expect("members are numbers");
                     let visited = call.sent.iter().any(|it| it.0 == member);
                     assert!(!visited, "a member was asked twice");
@@ -138,10 +138,10 @@ impl World {
         };
         let pending = call.pending.take().expect("a call that is somewhere waits for something");
         let next = match pending {
-            Do::Connect(generation) => self.connect(member, generation, &mut machine),
-            Do::Wait(generation) => self.wait(member, generation, &mut machine),
-            Do::Send(generation) => self.send(at, member, generation, &mut machine, what),
-            Do::Nothing | Do::End(_) => unreachable!("taken care of when it was said"),
+            Action::Connect(generation) => self.connect(member, generation, &mut machine),
+            Action::Wait(generation) => self.wait(member, generation, &mut machine),
+            Action::Send(generation) => self.send(at, member, generation, &mut machine, what),
+            Action::Nothing | Action::End(_) => unreachable!("taken care of when it was said"),
         };
         match next {
             Some(next) => self.settle(at, member, machine, next),
@@ -152,11 +152,11 @@ impl World {
         }
     }
 
-    fn settle(&mut self, at: usize, member: usize, machine: Call, next: Do) {
+    fn settle(&mut self, at: usize, member: usize, machine: Call, next: Action) {
         let call = &mut self.calls[at];
         match next {
-            Do::End(end) => call.end = call.tour.ended(machine, end),
-            Do::Nothing => panic!("the machine is told only what it waits for"),
+            Action::End(end) => call.end = call.group_call.ended(machine, end),
+            Action::Nothing => panic!("the machine is told only what it waits for"),
             next => {
                 call.pending = Some(next);
                 call.at = Some((member, machine));
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    fn connect(&mut self, at: usize, generation: Generation, call: &mut Call) -> Option<Do> {
+    fn connect(&mut self, at: usize, generation: Generation, call: &mut Call) -> Option<Action> {
         let Member { link, is_dead } = &mut self.members[at];
         Some(if *is_dead {
             link.failed(generation, REFUSED);
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// `None`: it waits on.
-    fn wait(&mut self, at: usize, generation: Generation, call: &mut Call) -> Option<Do> {
+    fn wait(&mut self, at: usize, generation: Generation, call: &mut Call) -> Option<Action> {
         let link = &mut self.members[at].link;
         if link.state() == LinkState::Connecting && link.generation() == generation {
             return None;
@@ -194,7 +194,7 @@ impl World {
         generation: Generation,
         call: &mut Call,
         what: u8,
-    ) -> Option<Do> {
+    ) -> Option<Action> {
         let Member { link, is_dead } = &mut self.members[member];
         let (now, notes) = (self.now, &mut self.notes);
         let running = &mut self.calls[at];
@@ -226,8 +226,13 @@ impl World {
     }
 }
 
-fn errand() -> impl Strategy<Value = Errand> {
-    prop::sample::select(vec![Errand::Once, Errand::Once, Errand::Repeatable, Errand::Connect])
+fn replayability() -> impl Strategy<Value = Replayability> {
+    prop::sample::select(vec![
+        Replayability::Once,
+        Replayability::Once,
+        Replayability::Repeatable,
+        Replayability::Connect,
+    ])
 }
 
 /// How a member treats everything, for a whole run.
@@ -247,42 +252,44 @@ enum Manner {
 /// One safe call through members of these manners; the last answer's class, if there is one.
 fn safe_call(core: &Core, links: &mut [Link], manners: &[Manner], now: Now) -> Option<OutcomeKind> {
     let mut notes = Notes::default();
-    let mut tour = Tour::new(GROUP, Errand::Repeatable, now, LIMIT);
+    let mut group_call = GroupCall::new(GROUP, Replayability::Repeatable, now, LIMIT);
     let mut answer = None;
     loop {
-        let (member, mut call) = match tour.next(core, now, 0, &mut notes) {
-            Leg::At(server, call) => (server.parse::<usize>().expect("a number"), call),
-            Leg::Over(End::Answered) => return answer,
-            Leg::Over(_) => return None,
+        let (member, mut call) = match group_call.next(core, now, 0, &mut notes) {
+            GroupStep::At(server, call) => (server.parse::<usize>().expect("a number"), call),
+            GroupStep::Over(End::Answered) => return answer,
+            GroupStep::Over(_) => return None,
         };
         let (link, manner) = (&mut links[member], manners[member]);
         let mut next = call.go(link, now, &mut notes);
         let end = loop {
             next = match (next, manner) {
-                (Do::Connect(generation), Manner::Dead) => {
+                (Action::Connect(generation), Manner::Dead) => {
                     link.failed(generation, REFUSED);
                     call.connect_failed(link, now, &REFUSED, &mut notes)
                 }
-                (Do::Connect(generation), _) => {
+                (Action::Connect(generation), _) => {
                     link.connected(generation);
                     call.connected(link, now, &mut notes)
                 }
-                (Do::Send(_), Manner::Failing) => call.broken(link, now, &FAULT, &mut notes),
-                (Do::Send(_), Manner::Breaking | Manner::Dead) => {
+                (Action::Send(_), Manner::Failing) => call.broken(link, now, &FAULT, &mut notes),
+                (Action::Send(_), Manner::Breaking | Manner::Dead) => {
                     call.broken(link, now, &BROKEN, &mut notes)
                 }
-                (Do::Send(_), Manner::Well | Manner::Troubled) => {
+                (Action::Send(_), Manner::Well | Manner::Troubled) => {
                     let is_well = manner == Manner::Well;
                     let kind =
                         if is_well { OutcomeKind::Success } else { OutcomeKind::ServerError };
                     answer = Some(kind);
                     call.answered(link, now, Reply::Ended(kind), &mut notes)
                 }
-                (Do::End(end), _) => break end,
-                (other @ (Do::Wait(_) | Do::Nothing), _) => panic!("alone, and yet {other:?}"),
+                (Action::End(end), _) => break end,
+                (other @ (Action::Wait(_) | Action::Nothing), _) => {
+                    panic!("alone, and yet {other:?}")
+                }
             };
         };
-        match tour.ended(call, end) {
+        match group_call.ended(call, end) {
             Some(End::Answered) => return answer,
             Some(_) => return None,
             None => {}
@@ -296,7 +303,7 @@ proptest! {
     #[test]
     fn a_call_that_may_change_something_is_never_delivered_twice(
         members in 1..5_usize,
-        errands in prop::collection::vec(errand(), 1..6),
+        errands in prop::collection::vec(replayability(), 1..6),
         script in prop::collection::vec((any::<u8>(), any::<u8>()), 0..200),
     ) {
         let mut world = World::new(members, &errands);
@@ -311,13 +318,13 @@ proptest! {
         for call in &world.calls {
             let end = call.end.as_ref().expect("every call ends");
             let is_unknown = matches!(end, End::Unavailable(it) if it.code == Code::ResultUnknown);
-            if call.errand == Errand::Once {
+            if call.replayability == Replayability::Once {
                 prop_assert!(call.delivered <= 1, "delivered {} times", call.delivered);
                 prop_assert!(!is_unknown || call.delivered == 1);
                 let is_silent = matches!(end, End::Unavailable(_)) && !is_unknown;
                 prop_assert!(!is_silent || call.delivered == 0, "delivered, and not told: {end:?}");
             }
-            prop_assert!(!is_unknown || call.errand == Errand::Once);
+            prop_assert!(!is_unknown || call.replayability == Replayability::Once);
         }
         prop_assert_eq!(world.in_flight(), 0);
     }
@@ -356,11 +363,11 @@ proptest! {
         let mut now = Now::ZERO;
         for gap in gaps {
             now = now.after(Millis(gap));
-            let tour = Tour::new(GROUP, Errand::Once, now, LIMIT);
-            let mut tour = tour.staying_at(Some(Arc::clone(&home)));
-            match tour.next(&core, now, gap, &mut Notes::default()) {
-                Leg::At(server, _) => prop_assert_eq!(&server, &home),
-                Leg::Over(end) => prop_assert!(false, "{:?}", end),
+            let group_call = GroupCall::new(GROUP, Replayability::Once, now, LIMIT);
+            let mut group_call = group_call.staying_at(Some(Arc::clone(&home)));
+            match group_call.next(&core, now, gap, &mut Notes::default()) {
+                GroupStep::At(server, _) => prop_assert_eq!(&server, &home),
+                GroupStep::Over(end) => prop_assert!(false, "{:?}", end),
             }
         }
     }
