@@ -108,7 +108,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let sources = docs::root().join("tests").join("conformance");
     let folder = Path::new(target).join("conformance");
     let suite = Suite::install(&sources, &folder)?;
-    let scene = Scene {
+    let scene = SuiteRun {
         suite: &suite,
         binary: Path::new(target).join("debug").join("tidegate"),
         sources,
@@ -139,14 +139,14 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
 }
 
 /// What the runs have in common.
-struct Scene<'a> {
+struct SuiteRun<'a> {
     suite: &'a Suite,
     binary: PathBuf,
     sources: PathBuf,
     results: PathBuf,
 }
 
-impl Scene<'_> {
+impl SuiteRun<'_> {
     /// All runs for one revision.
     fn run(&self, set: &Requirements) -> anyhow::Result<Report> {
         let mut report = Report::new(set.revision);

@@ -26,7 +26,7 @@ use crate::process::Program;
 use crate::stage::Stage;
 use crate::{deny, docs, install, say};
 
-use bed::Bed;
+use bed::McpBed;
 
 /// The keys the gateway takes: one for every server, one for two of them.
 const KEY: &str = "tg-mcp-key";
@@ -43,7 +43,7 @@ struct Installed {
 }
 
 /// What every scene starts from.
-struct Scene<'a> {
+struct McpScene<'a> {
     binary: &'a Path,
     /// Where the programs and configs are.
     sources: &'a Path,
@@ -66,7 +66,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
         ("desktop.yaml", folder.join("desktop"), desktops(&sources, &installed)),
     ];
     for (config, folder, programs) in scenes {
-        let bed = Bed::start(&binary, (&sources, config), &folder, &installed)?;
+        let bed = McpBed::start(&binary, (&sources, config), &folder, &installed)?;
         let mut failed = Vec::new();
         for (client, command) in programs {
             let (counts, is_good) = Program::new(bed.surround(command)).run()?;
@@ -81,7 +81,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
             bail!("the programs of {} failed; the gateway's log is `{log}`", failed.join(" and "));
         }
     }
-    let scene = Scene { binary: &binary, sources: &sources, folder: &folder };
+    let scene = McpScene { binary: &binary, sources: &sources, folder: &folder };
     sum.add(matrix::run(&scene, &installed)?);
     Ok(sum)
 }

@@ -24,7 +24,7 @@ use crate::process::Program;
 use crate::stage::Stage;
 use crate::{deny, docs, install, say};
 
-use bed::Bed;
+use bed::SdkBed;
 
 /// The keys the gateway takes: one for everything, one for a single route.
 const KEY: &str = "tg-sdk-key";
@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let folder = Path::new(target).join("sdk");
     let python = install::python(&sources.join("python"), &folder)?;
     let node = install::node(&sources.join("node"), &folder)?;
-    let bed = Bed::start(&binary, &sources, &folder)?;
+    let bed = SdkBed::start(&binary, &sources.join("gateway.yaml"), &folder)?;
 
     let mut python_command = Command::new(python);
     python_command.arg("-B").arg("run.py").current_dir(sources.join("python"));
@@ -65,7 +65,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
 
 /// A command that finds the scene and nothing else: no proxy in between, no setting of a
 /// developer's own SDK.
-fn surrounded(mut command: Command, bed: &Bed) -> Command {
+fn surrounded(mut command: Command, bed: &SdkBed) -> Command {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if ["OPENAI_", "ANTHROPIC_"].iter().any(|prefix| text.starts_with(prefix)) {

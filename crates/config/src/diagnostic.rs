@@ -13,7 +13,14 @@
 
 use serde_json::{Value, json};
 
-use crate::{codes, codes::Code, document::Document, mask, path::KeyPath, source::Source};
+pub use crate::span::Span;
+use crate::{
+    codes,
+    codes::Code,
+    mask,
+    path::KeyPath,
+    source::{FileProblem, Source},
+};
 
 /// How much of a value is repeated in a message.
 const QUOTED_CHARS: usize = 60;
@@ -23,15 +30,6 @@ const MAX_PROBLEMS: usize = 100;
 
 /// No more of the file than this is shown before or after the start of a problem's span.
 pub(crate) const SHOWN_BYTES: usize = 1024;
-
-/// A range of bytes in a [`Source`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    /// The first byte.
-    pub start: usize,
-    /// The byte after the last.
-    pub end: usize,
-}
 
 /// Whether a problem stops the file from being used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,19 +92,6 @@ impl Diagnostic {
     #[must_use]
     pub fn warning(code: &'static Code, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
-    }
-
-    /// Places it at the value that `path` leads to, or the nearest thing above it that exists.
-    #[must_use]
-    pub fn at(self, document: &Document, path: &KeyPath) -> Self {
-        Self { span: document.nearest_span(path), path: path.clone(), ..self }
-    }
-
-    /// Places it at the key that `path` ends in, or the nearest thing above it that exists.
-    #[must_use]
-    pub fn at_key(self, document: &Document, path: &KeyPath) -> Self {
-        let span = document.key_span_of(path).or_else(|| document.nearest_span(path));
-        Self { span, path: path.clone(), ..self }
     }
 
     /// Places it at bytes that the caller knows.
@@ -181,6 +166,22 @@ impl Diagnostic {
             "label": self.label,
             "help": self.help,
         })
+    }
+}
+
+impl FileProblem {
+    /// The problem as something to show next to problems inside files.
+    #[must_use]
+    pub fn diagnostic(&self) -> Diagnostic {
+        let (code, help) = match self {
+            Self::Missing(_) => (&codes::UNREADABLE, "check the path for a typing error"),
+            Self::Directory(_) => (&codes::UNREADABLE, "name a file inside it"),
+            Self::NotAFile(_) => (&codes::UNREADABLE, "copy its contents into a file first"),
+            Self::Refused { .. } => (&codes::UNREADABLE, "check the file's permissions"),
+            Self::TooLarge(_) => (&codes::TOO_LARGE, "check that this is the file you meant"),
+            Self::NotUtf8 { .. } => (&codes::NOT_UTF8, "save the file as UTF-8"),
+        };
+        Diagnostic::error(code, self.to_string()).help(help)
     }
 }
 

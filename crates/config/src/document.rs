@@ -198,6 +198,22 @@ impl Document {
     }
 }
 
+/// Where in a document a problem stands. Here, as diagnostics know nothing of documents.
+impl Diagnostic {
+    /// Places it at the value that `path` leads to, or the nearest thing above it that exists.
+    #[must_use]
+    pub fn at(self, document: &Document, path: &KeyPath) -> Self {
+        Self { span: document.nearest_span(path), path: path.clone(), ..self }
+    }
+
+    /// Places it at the key that `path` ends in, or the nearest thing above it that exists.
+    #[must_use]
+    pub fn at_key(self, document: &Document, path: &KeyPath) -> Self {
+        let span = document.key_span_of(path).or_else(|| document.nearest_span(path));
+        Self { span, path: path.clone(), ..self }
+    }
+}
+
 impl Node {
     /// The keys of a map; empty for anything else.
     #[must_use]

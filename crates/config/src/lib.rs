@@ -40,7 +40,7 @@ pub mod schema;
 pub mod secret;
 pub mod shape;
 pub mod source;
-pub mod store_url;
+mod span;
 pub mod suggest;
 
 pub use crate::{

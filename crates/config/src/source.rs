@@ -8,7 +8,7 @@
 //!   count characters.
 //!
 //! What is wrong with a file as a file is a [`FileProblem`]; what is wrong inside it is a
-//! [`Diagnostic`] of a later step.
+//! diagnostic of a later step.
 
 use std::{
     fs::{self, File},
@@ -16,10 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    codes,
-    diagnostic::{Diagnostic, Span},
-};
+use crate::span::Span;
 
 /// The largest file that is read: a thousand times a large config, and quick to refuse.
 pub const MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -153,22 +150,6 @@ pub enum FileProblem {
         /// What the system said.
         source: io::Error,
     },
-}
-
-impl FileProblem {
-    /// The problem as something to show next to problems inside files.
-    #[must_use]
-    pub fn diagnostic(&self) -> Diagnostic {
-        let (code, help) = match self {
-            Self::Missing(_) => (&codes::UNREADABLE, "check the path for a typing error"),
-            Self::Directory(_) => (&codes::UNREADABLE, "name a file inside it"),
-            Self::NotAFile(_) => (&codes::UNREADABLE, "copy its contents into a file first"),
-            Self::Refused { .. } => (&codes::UNREADABLE, "check the file's permissions"),
-            Self::TooLarge { .. } => (&codes::TOO_LARGE, "check that this is the file you meant"),
-            Self::NotUtf8 { .. } => (&codes::NOT_UTF8, "save the file as UTF-8"),
-        };
-        Diagnostic::error(code, self.to_string()).help(help)
-    }
 }
 
 /// Reads a file, refusing whatever is not a modest piece of text.

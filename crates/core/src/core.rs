@@ -13,6 +13,7 @@ use crate::{
     explain::{self, Condition, Explanation, Obstacle},
     holder::{self, StateQuestion, StateTables},
     names::{FleetName, FleetSettings},
+    obstacle,
     outcome::Outcome,
     pins::{Pin, Pins},
     plan::{Plan, RequestSpec},
@@ -190,7 +191,7 @@ impl Core {
     pub fn condition(&self, now: Now, id: &str) -> Option<Condition> {
         let backend = self.backend(id)?;
         let off = backend.health.off.active(now).map(Obstacle::SwitchedOff);
-        let obstacles = off.into_iter().chain(explain::health_obstacles(backend, now)).collect();
+        let obstacles = off.into_iter().chain(obstacle::health_obstacles(backend, now)).collect();
         Some(Condition { state: backend.health.cell.gate().state(now), obstacles })
     }
 

@@ -41,6 +41,7 @@ mod last_resort;
 mod latency;
 pub mod mark;
 pub mod names;
+mod obstacle;
 mod operator;
 pub mod outcome;
 pub mod permit;

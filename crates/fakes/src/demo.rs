@@ -54,14 +54,14 @@ pub fn script_for(provider: &str) -> Script {
 }
 
 /// What a server of `fake:` is: a tide table, or the logbook of a harbour.
-pub fn mcp_script(name: &str, fake: FakeServer) -> fake_mcp::Script {
+pub fn mcp_script(name: &str, fake: FakeServer) -> fake_mcp::McpScript {
     let tool = |name: &str, about: &str, act| fake_mcp::Tool::new(name, act).about(about);
     let (tools, outage) = match fake {
         FakeServer::Steady => (
             vec![
                 tool("next_tide", "When the next tide comes", text("high water at 14:20"))
                     .read_only(),
-                tool("echo", "Says what it was told", fake_mcp::Act::Echo).idempotent(),
+                tool("echo", "Says what it was told", fake_mcp::ToolAct::Echo).idempotent(),
             ],
             None,
         ),
@@ -73,11 +73,11 @@ pub fn mcp_script(name: &str, fake: FakeServer) -> fake_mcp::Script {
             Some(fake_mcp::Outage { up_ms: 90_000, down_ms: 30_000 }),
         ),
     };
-    fake_mcp::Script { tools, outage, record: 0, ..fake_mcp::Script::default() }.named(name)
+    fake_mcp::McpScript { tools, outage, record: 0, ..fake_mcp::McpScript::default() }.named(name)
 }
 
-fn text(text: &str) -> fake_mcp::Act {
-    fake_mcp::Act::Text(text.to_owned())
+fn text(text: &str) -> fake_mcp::ToolAct {
+    fake_mcp::ToolAct::Text(text.to_owned())
 }
 
 /// An answer at a pace that a person can watch.

@@ -60,7 +60,7 @@ pub use step::{Act, ErrorText, Step};
 
 use calls::{Calls, Ticket};
 use course::Course;
-use render::{Break, Reply};
+use render::{Break, Playback};
 use tape::{Play, Tape};
 
 /// The largest request taken: twice what the gateway lets through.
@@ -130,14 +130,14 @@ impl Fake {
             self.calls.keep(call, course.script.record);
         }
         match course.reply(number, &head, &body) {
-            Reply::Play(tape) => {
+            Playback::Play(tape) => {
                 if !tape.latency.is_zero() {
                     sleep(tape.latency).await;
                 }
                 Ok(response(&tape, Some(ticket)))
             }
-            Reply::Hang => pending().await,
-            Reply::Break { how, after } => {
+            Playback::Hang => pending().await,
+            Playback::Break { how, after } => {
                 sleep(after).await;
                 ticket.finish();
                 Err(how)

@@ -1,6 +1,6 @@
 //! A scripted MCP server: the backend of tests, benches and the demo.
 //!
-//! It speaks 2025-03-26, 2025-06-18 and 2025-11-25, and if its [`Script`] says so also 2024-11-05
+//! It speaks 2025-03-26, 2025-06-18 and 2025-11-25, and if its [`McpScript`] says so also 2024-11-05
 //! over one stream of events, or 2026-07-28 without sessions. It has tools, resources and prompts,
 //! asks its client back (sampling, elicitation, roots), and misbehaves exactly as its script says.
 //! What it received can be read, and so can what its client did wrong.
@@ -38,13 +38,13 @@ mod stdio;
 mod talk;
 mod tool;
 
-pub use record::{Counts, Received};
+pub use record::{McpCounts, Received};
 pub use script::{
-    Era, Lost, Opening, Outage, Ping, Prompt, Resource, Script, StdioHabits, Transport,
+    Era, Lost, McpScript, Opening, Outage, Ping, Prompt, Resource, StdioHabits, Transport,
 };
 pub use server::FakeMcpServer;
 pub use stdio::serve_stdio;
-pub use tool::{Act, Hints, Tool};
+pub use tool::{Hints, Tool, ToolAct};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ use talk::Talk;
 #[derive(Debug)]
 pub(crate) struct FakeMcp {
     started: Instant,
-    script: ArcSwap<Script>,
+    script: ArcSwap<McpScript>,
     record: Record,
     talks: Mutex<BTreeMap<String, Arc<Talk>>>,
     /// Streams of `subscriptions/listen`, by a number of their own.
@@ -86,7 +86,7 @@ pub(crate) enum Life {
 
 impl FakeMcp {
     /// A fake with this script.
-    pub(crate) fn new(script: Script) -> Arc<Self> {
+    pub(crate) fn new(script: McpScript) -> Arc<Self> {
         Arc::new(Self {
             started: timer_now(),
             record: Record::new(script.record),
@@ -99,7 +99,7 @@ impl FakeMcp {
     }
 
     /// Sets another script and tells every client that all lists have changed.
-    pub(crate) fn set_script(&self, script: Script) {
+    pub(crate) fn set_script(&self, script: McpScript) {
         self.script.store(Arc::new(script));
         for kind in ["tools", "resources", "prompts"] {
             self.tell_all(&format!("notifications/{kind}/list_changed"), None);
@@ -108,7 +108,7 @@ impl FakeMcp {
 
     /// Changes the tools and tells every client.
     fn change_tools(&self, change: impl FnOnce(&mut Vec<Tool>)) {
-        let mut script = Script::clone(&self.script.load());
+        let mut script = McpScript::clone(&self.script.load());
         change(&mut script.tools);
         self.script.store(Arc::new(script));
         self.tell_all("notifications/tools/list_changed", None);

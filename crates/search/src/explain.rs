@@ -10,7 +10,8 @@ use crate::{
     find::{Hit, text},
     index::Index,
     judge::threshold,
-    query::{Query, Step},
+    query::Query,
+    step::Step,
 };
 
 /// Where a word was found.

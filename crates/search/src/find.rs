@@ -19,8 +19,9 @@ use crate::{
     kinds,
     parts::Parts,
     postings::{Posting, Postings, Term, rarity},
-    query::{QUERY_MAX, Query, Step},
+    query::{QUERY_MAX, Query},
     servers::Fit,
+    step::Step,
 };
 
 /// How much of a server's name a request must say to mean that server.

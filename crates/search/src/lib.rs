@@ -6,10 +6,10 @@
 //!
 //! A tour, in the order a tool and then a request meet it:
 //! - `document`, `words`, `stem`, `lexicon`, `grams`, `analysis`: a tool's texts, taken apart.
-//! - `action`, `verbs`, `kinds`, `concepts`: what a tool does, takes and is about, and what a
+//! - `classes`, `verbs`, `action`, `kinds`, `concepts`: what a tool does, takes and is about, and what a
 //!   request wants, gives and is about.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
-//! - `literal`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what speaks for
+//! - `literal`, `step`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what speaks for
 //!   each tool, and whether that is enough; `vectors`: the word of another model.
 //! - `offer`, `request`, `reply`: `find_tool` as clients see it, what they ask and what they get.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
@@ -18,6 +18,7 @@
 
 mod action;
 mod analysis;
+mod classes;
 mod concepts;
 mod document;
 pub mod eval;
@@ -41,6 +42,7 @@ mod servers;
 mod soft;
 mod spelling;
 mod stem;
+mod step;
 mod tokens;
 mod vectors;
 mod verbs;

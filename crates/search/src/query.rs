@@ -8,10 +8,9 @@
 use crate::{
     action::Action,
     analysis::{rows, stop_weight},
-    concepts::{About, about},
+    concepts::about,
     grams::each_gram,
     index::Index,
-    kinds::Kinds,
     lexicon::is_stop,
     literal::data,
     matrix::Row,
@@ -19,6 +18,7 @@ use crate::{
     postings::{Term, pair, term},
     spelling::LETTERS_MIN,
     stem::{singular, stem},
+    step::{Asked, Step},
     vectors::External,
     words::{Form, Word, words},
 };
@@ -47,31 +47,6 @@ pub struct Query<'a> {
     pub server: &'a str,
     /// Vectors of another model, of the request and of the documents.
     pub external: Option<External<'a>>,
-}
-
-/// A word of a request that counts.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
-    pub(crate) text: String,
-    pub(crate) term: Term,
-    pub(crate) weight: f32,
-    /// Its term as a word of a server's name, and what it counts there.
-    pub(crate) name: (Term, f32),
-    /// Whether it was put in place of another.
-    pub(crate) is_fixed: bool,
-}
-
-/// A request, taken apart.
-#[derive(Debug, Default)]
-pub(crate) struct Step {
-    pub(crate) words: Vec<Asked>,
-    pub(crate) pairs: Vec<Term>,
-    pub(crate) grams: Vec<(Term, f32)>,
-    pub(crate) action: Action,
-    pub(crate) kinds: Kinds,
-    pub(crate) direction: Row,
-    pub(crate) about: About,
-    meant: Vec<(Word, f32)>,
 }
 
 impl Step {

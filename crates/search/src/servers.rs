@@ -16,9 +16,9 @@ use crate::{
     matrix::{Matrix, Row},
     model::{DIMENSIONS, model, normalise},
     postings::{Plain, Postings, Term, index, rarity, term},
-    query::Step,
     spelling::Spelling,
     stem::{singular, stem},
+    step::Step,
     words::{Form, Word, words},
 };
 

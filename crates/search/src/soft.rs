@@ -15,8 +15,8 @@ use crate::{
     model::{DIMENSIONS, model},
     parts::Parts,
     postings::{Term, rarity, term},
-    query::Step,
     stem::stem,
+    step::Step,
 };
 
 /// Words kept per word, and bytes of each: its row in two, its likeness in one.

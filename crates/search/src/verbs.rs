@@ -1,6 +1,6 @@
 //! Verbs and phrases with the classes of actions that they stand for.
 
-use crate::action::{
+use crate::classes::{
     ASSIGN, CAPTURE, CLOSE, COMMENT, COMMIT, COMPARE, CONNECT, CONVERT, COPY, COUNT, CREATE,
     Classes, DELETE, GET, JUDGE, LIST, MERGE, MOVE, NAVIGATE, PAY, PLAY, PUBLISH, RESTORE, RUN,
     SCHEDULE, SEARCH, SEND, STAGE, STOP, TYPE, UPDATE, UPLOAD,

@@ -4,9 +4,10 @@
 //! TG180. What any YAML file can have (unknown keys, wrong types, bad durations) has the codes of
 //! the config crate, and so have settings that make no sense.
 
-use tidegate_config::codes::Code;
+pub mod mcp;
+pub mod timeline;
 
-use crate::{mcp::codes as mcp, timeline::codes as timeline};
+use tidegate_config::codes::Code;
 
 /// Those of all forms, in order.
 pub static ALL: &[&Code] = &[

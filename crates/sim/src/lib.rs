@@ -23,6 +23,7 @@
 pub mod audit;
 pub mod builtin;
 pub mod codes;
+mod form;
 pub mod lanes;
 pub mod mcp;
 pub mod paint;

@@ -18,7 +18,6 @@
 //!   knows more.
 
 mod check;
-pub mod codes;
 mod file;
 mod graph;
 mod judge;
@@ -47,7 +46,7 @@ use self::{
     trace::McpTrace,
 };
 use crate::{
-    scenario::{Failure, Format, Origin, RenderOptions, checked},
+    form::{Failure, Format, Origin, RenderOptions, checked},
     sequence::{glyphs::Glyphs, trace::Verdict},
 };
 

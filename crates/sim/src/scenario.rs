@@ -8,22 +8,18 @@
 //! - A scenario is returned only if its file has no error; warnings do not stop it.
 //! - Same scenario and seed, same report; same report and options, same bytes.
 
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_config::{
-    diagnostic::{Diagnostic, Problems},
+    diagnostic::Diagnostic,
     document::{Document, parse},
     path::KeyPath,
-    shape,
     source::Source,
 };
-use tidegate_core::time::Now;
 
+pub use crate::form::{Failure, Format, Origin, RenderOptions};
 use crate::{
     codes,
     mcp::{Mcp, McpReport},
-    paint::Paint,
     sequence::{Sequence, SequenceReport},
     timeline::{Timeline, TimelineReport},
 };
@@ -48,78 +44,6 @@ pub enum Report {
     Timeline(Box<TimelineReport>),
     /// Of form 3.
     Mcp(Box<McpReport>),
-}
-
-/// Where a scenario comes from, for its default name and its replay line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A file, by the path the user gave.
-    File(String),
-    /// An example, by name.
-    Builtin(&'static str),
-}
-
-/// An expectation (or an invariant) that did not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What identifies it across seeds: the expectation without the numbers that came.
-    pub expectation: String,
-    /// What was wanted, what came, and when.
-    pub sentence: String,
-}
-
-/// How a report is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Lines and lanes for a terminal.
-    #[default]
-    Graph,
-    /// Rows.
-    Table,
-    /// One JSON document on one line.
-    Json,
-}
-
-/// How a report is drawn, and how much of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RenderOptions {
-    /// Which picture.
-    pub format: Format,
-    /// Columns to stay within, where the form adapts to them.
-    pub width: usize,
-    /// Draw with ASCII characters only.
-    pub ascii: bool,
-    /// Paint with the terminal's colours (graphs).
-    pub colour: bool,
-    /// Show every step (timelines).
-    pub trace: bool,
-    /// Draw a lane for every replica (timelines of fleets).
-    pub per_replica: bool,
-    /// The first moment to show (timelines).
-    pub from: Now,
-    /// The last moment to show (timelines).
-    pub to: Now,
-}
-
-impl Default for RenderOptions {
-    fn default() -> Self {
-        Self {
-            format: Format::Graph,
-            width: 80,
-            ascii: false,
-            colour: false,
-            trace: false,
-            per_replica: false,
-            from: Now::ZERO,
-            to: Now::NEVER,
-        }
-    }
-}
-
-impl RenderOptions {
-    pub(crate) const fn paint(&self) -> Paint {
-        Paint { is_on: self.colour }
-    }
 }
 
 /// Reads a scenario file of any form: the scenario if it has no error, and every problem.
@@ -166,22 +90,6 @@ fn read(
             .help("an MCP scenario has `servers` and `program`")
             .help("`tidegate help scenarios` shows each");
     (None, vec![diagnostic])
-}
-
-/// Decodes a file of one form and checks it: the file if there is no error, and every problem.
-pub(crate) fn checked<F: DeserializeOwned + JsonSchema>(
-    document: &Document,
-    check: impl FnOnce(&F, &mut Problems),
-) -> (Option<F>, Vec<Diagnostic>) {
-    let (file, found) = shape::decode::<F>(document);
-    let mut problems = Problems::default();
-    problems.extend(found);
-    if let Some(file) = &file {
-        check(file, &mut problems);
-    }
-    let problems = problems.into_list();
-    let is_sound = !problems.iter().any(Diagnostic::is_error);
-    (file.filter(|_| is_sound), problems)
 }
 
 impl Scenario {
@@ -258,38 +166,6 @@ impl Report {
     }
 }
 
-impl Origin {
-    /// The name of a scenario that does not say one: the file's stem.
-    #[must_use]
-    pub fn stem(&self) -> String {
-        match self {
-            Self::Builtin(name) => (*name).to_owned(),
-            Self::File(path) => {
-                let stem = std::path::Path::new(path).file_stem();
-                stem.map_or_else(|| path.clone(), |stem| stem.to_string_lossy().into_owned())
-            }
-        }
-    }
-
-    /// The command that runs it with a seed: `tidegate sim cascade --seed 7`.
-    #[must_use]
-    pub fn command(&self, seed: u64) -> String {
-        match self {
-            Self::Builtin(name) => format!("tidegate sim {name} --seed {seed}"),
-            Self::File(path) => format!("tidegate sim --file {} --seed {seed}", shell_word(path)),
-        }
-    }
-}
-
-/// A text as one word of a POSIX shell.
-fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,18 +182,5 @@ mod tests {
         for text in ["", "a: 1\n", "program: []\n", "servers: {}\n"] {
             assert_eq!(problems(text), ["TG100 this is not a scenario of a known form"], "{text}");
         }
-    }
-
-    #[test]
-    fn a_replay_line_survives_a_shell() {
-        let line = |path: &str| Origin::File(path.to_owned()).command(3);
-        assert_eq!(line("a/b.yaml"), "tidegate sim --file a/b.yaml --seed 3");
-        assert_eq!(line("it's.yaml"), r"tidegate sim --file 'it'\''s.yaml' --seed 3");
-        assert_eq!(Origin::Builtin("cascade").command(0), "tidegate sim cascade --seed 0");
-    }
-
-    #[test]
-    fn a_file_without_a_name_is_called_by_its_stem() {
-        assert_eq!(Origin::File("x/y/outage.yaml".to_owned()).stem(), "outage");
     }
 }

@@ -42,7 +42,7 @@ use self::{
     trace::{Trace, Verdict},
     world::CallScript,
 };
-use crate::scenario::{Failure, Format, Origin, RenderOptions, checked};
+use crate::form::{Failure, Format, Origin, RenderOptions, checked};
 
 /// A sequence that can be run.
 #[derive(Clone, Debug)]

@@ -14,7 +14,6 @@
 //! same bytes, on any number of threads.
 
 mod check;
-pub mod codes;
 pub mod compare;
 mod course;
 mod decisions;
@@ -38,7 +37,7 @@ use self::{
     engine::{RunOptions, run},
     plot::Plot,
 };
-use crate::scenario::Origin;
+use crate::form::Origin;
 
 pub use report::TimelineReport;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::{Run, program, run};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Opening, Tool, ToolAct};
 
 /// Runs `check --connect` on a config in a folder named after the test.
 fn connect(test: &str, config: &str, args: &[&str]) -> Run {
@@ -62,9 +62,9 @@ fn what_can_be_reached_is_told_with_what_it_offers_and_the_code_is_0() {
 
 #[test]
 fn what_cannot_be_reached_is_told_with_cause_and_hint_and_the_code_is_1() {
-    let hangs = FakeMcpServer::start(Script { opening: Opening::Hang, ..Script::default() });
+    let hangs = FakeMcpServer::start(McpScript { opening: Opening::Hang, ..McpScript::default() });
     let locked =
-        FakeMcpServer::start(Script { authorization: Some("x".into()), ..Script::default() });
+        FakeMcpServer::start(McpScript { authorization: Some("x".into()), ..McpScript::default() });
     let config = format!(
         "providers: {{ gone: {{ api: openai, url: 'http://{0}/v1' }},\n\
          \x20 keyless: {{ api: openai, url: 'http://{0}/v1', key: env:NOT_SET }} }}\n\
@@ -175,8 +175,8 @@ fn any_other_status_of_a_provider_is_told_and_is_no_failure() {
 
 #[test]
 fn names_that_are_taken_and_text_that_nobody_sees_are_told() {
-    let odd = Tool::new("odd", Act::Echo).about("reads\u{200b} a file");
-    let fake = FakeMcpServer::start(Script::of(vec![odd, Tool::new("echo", Act::Echo)]));
+    let odd = Tool::new("odd", ToolAct::Echo).about("reads\u{200b} a file");
+    let fake = FakeMcpServer::start(McpScript::of(vec![odd, Tool::new("echo", ToolAct::Echo)]));
     let config = format!(
         "mcp: {{ naming: priority, servers: {{ tides: {{ fake: steady }}, \
          quay: {{ url: '{}' }} }} }}\n",
@@ -209,7 +209,7 @@ fn json_is_one_document_with_the_connections_in_it() {
 
 #[test]
 fn nothing_is_asked_without_the_flag_or_by_a_file_with_errors() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let sound = format!("mcp: {{ servers: {{ quay: {{ url: '{}' }} }} }}\n", fake.url());
     let wrong = format!("nonsense: 1\n{sound}");
     let folder = support::folder("connect-offline");

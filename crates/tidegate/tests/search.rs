@@ -9,13 +9,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use support::{Run, folder, program, run};
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_server::server::{Server, Start};
 
 fn tracker() -> FakeMcpServer {
-    let issue = Tool::new("create_issue", Act::Echo).about("Opens a new issue in a repository");
-    let commits = Tool::new("list_commits", Act::Echo).about("Lists the commits of a branch");
-    FakeMcpServer::start(Script::of(vec![issue, commits]))
+    let issue = Tool::new("create_issue", ToolAct::Echo).about("Opens a new issue in a repository");
+    let commits = Tool::new("list_commits", ToolAct::Echo).about("Lists the commits of a branch");
+    FakeMcpServer::start(McpScript::of(vec![issue, commits]))
 }
 
 fn config(listen: &str, tracker: &FakeMcpServer, mcp: &str) -> String {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use support::{Run, folder, program, run};
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_server::server::{Server, Start};
 
 /// A gateway in front of one scripted server and a built-in one.
@@ -20,7 +20,7 @@ struct Bed {
 impl Bed {
     /// `top`: further top-level keys.
     fn new(tools: Vec<Tool>, top: &str) -> Self {
-        let fake = FakeMcpServer::start(Script::of(tools));
+        let fake = FakeMcpServer::start(McpScript::of(tools));
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{ listen: '127.0.0.1:0' }}\n{top}\n\
              mcp: {{ servers: {{ quay: {{ url: '{}' }}, tides: {{ fake: steady }} }} }}\n",
@@ -56,7 +56,7 @@ impl Drop for Bed {
 
 #[test]
 fn the_list_has_every_tool_with_the_first_line_of_what_it_is_for() {
-    let tool = Tool::new("move", Act::Echo).about("\nMoves a crate\nand more");
+    let tool = Tool::new("move", ToolAct::Echo).about("\nMoves a crate\nand more");
     let bed = Bed::new(vec![tool], "");
     let list = bed.tools("list", &["list"]);
     assert_eq!((list.code, list.stderr.as_str()), (Some(0), ""));
@@ -74,7 +74,7 @@ tides_next_tide  When the next tide comes
 
 #[test]
 fn the_config_says_where_the_gateway_is_and_which_servers_it_has() {
-    let bed = Bed::new(vec![Tool::new("move", Act::Echo)], "");
+    let bed = Bed::new(vec![Tool::new("move", ToolAct::Echo)], "");
     let folder = folder("tools-config");
     let address = bed.url().replace("http://", "");
     let config = format!(
@@ -93,7 +93,7 @@ fn the_config_says_where_the_gateway_is_and_which_servers_it_has() {
 
 #[test]
 fn a_call_prints_the_text_of_its_result_however_its_arguments_were_written() {
-    let bed = Bed::new(vec![Tool::new("say", Act::Echo)], "");
+    let bed = Bed::new(vec![Tool::new("say", ToolAct::Echo)], "");
     let expected = "{\"text\":\"hello\",\"count\":3}\n";
     for args in [
         &["call", "quay_say", "text=hello", "count=3"][..],
@@ -110,8 +110,8 @@ fn a_call_prints_the_text_of_its_result_however_its_arguments_were_written() {
 
 #[test]
 fn a_tool_that_failed_is_1_with_its_words_on_stderr() {
-    let failed = Tool::new("fails", Act::Failed("the crane is stuck".into()));
-    let error = Tool::new("errs", Act::Error { code: -32602, message: "no such berth".into() });
+    let failed = Tool::new("fails", ToolAct::Failed("the crane is stuck".into()));
+    let error = Tool::new("errs", ToolAct::Error { code: -32602, message: "no such berth".into() });
     let bed = Bed::new(vec![failed, error], "");
     for (tool, words) in [
         ("quay_fails", "error: the crane is stuck\n"),
@@ -153,7 +153,7 @@ fn what_is_no_mcp_is_4_too() {
 
 #[test]
 fn a_gateway_with_keys_wants_one_from_the_environment() {
-    let bed = Bed::new(vec![Tool::new("say", Act::Echo)], "keys: [{ name: ci, key: s3cret }]");
+    let bed = Bed::new(vec![Tool::new("say", ToolAct::Echo)], "keys: [{ name: ci, key: s3cret }]");
     let without = bed.tools("no-key", &["list"]);
     assert_eq!((without.code, without.stdout.as_str()), (Some(1), ""));
     assert!(without.stderr.contains("TIDEGATE_KEY"), "{}", without.stderr);
@@ -165,7 +165,7 @@ fn a_gateway_with_keys_wants_one_from_the_environment() {
 
 #[test]
 fn progress_is_talk_and_the_answer_is_the_result() {
-    let tool = Tool::new("lift", Act::Progress { steps: 3, every_ms: 1 });
+    let tool = Tool::new("lift", ToolAct::Progress { steps: 3, every_ms: 1 });
     let bed = Bed::new(vec![tool], "");
     let call = bed.tools("progress", &["call", "quay_lift"]);
     assert_eq!(call.code, Some(0), "{}", call.stderr);
@@ -177,7 +177,7 @@ fn progress_is_talk_and_the_answer_is_the_result() {
 
 #[test]
 fn a_call_that_takes_too_long_is_given_up() {
-    let bed = Bed::new(vec![Tool::new("wait", Act::Hang)], "");
+    let bed = Bed::new(vec![Tool::new("wait", ToolAct::Hang)], "");
     let call = bed.tools("timeout", &["call", "quay_wait", "--timeout", "300ms"]);
     assert_eq!((call.code, call.stdout.as_str()), (Some(1), ""), "{}", call.stderr);
     assert!(call.stderr.contains("timed out after 300ms"), "{}", call.stderr);
@@ -186,7 +186,7 @@ fn a_call_that_takes_too_long_is_given_up() {
 
 #[test]
 fn a_tool_cannot_talk_to_the_terminal() {
-    let tool = Tool::new("odd", Act::Text("a\u{1b}]0;title\u{7}b".into()));
+    let tool = Tool::new("odd", ToolAct::Text("a\u{1b}]0;title\u{7}b".into()));
     let bed = Bed::new(vec![tool], "");
     let call = bed.tools("terminal", &["--color", "always", "call", "quay_odd"]);
     assert_eq!(call.stdout, "a\\u{1b}]0;title\\u{7}b\n");

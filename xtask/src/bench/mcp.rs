@@ -25,16 +25,16 @@ use crate::{docs, install, say};
 const SESSIONS: usize = 8;
 
 /// Who is measured, and what was the best of it.
-struct Contender {
+struct McpContender {
     name: &'static str,
     host: String,
     /// `None`: the server itself, whose CPU is nobody's overhead.
     pid: Option<u32>,
-    best: Best,
+    best: McpBest,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Best {
+struct McpBest {
     cpu_us: f64,
     p50_us: f64,
     p99_us: f64,
@@ -55,8 +55,8 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let (fastmcp, fastmcp_host) = fastmcp(&python, &cores, &server, &folder)?;
     let (gateway, gateway_host) = gateway(&binary, &cores, &server, &folder)?;
     let contender = |name, host: &str, pid| {
-        let best = Best { cpu_us: f64::MAX, p50_us: f64::MAX, p99_us: f64::MAX };
-        Contender { name, host: host.trim_start_matches("http://").to_owned(), pid, best }
+        let best = McpBest { cpu_us: f64::MAX, p50_us: f64::MAX, p99_us: f64::MAX };
+        McpContender { name, host: host.trim_start_matches("http://").to_owned(), pid, best }
     };
     let mut contenders = [
         contender("direct", &server, None),
@@ -118,7 +118,7 @@ fn gateway(
     process::gateway(command, &folder.join("gateway-mcp.log"))
 }
 
-impl Contender {
+impl McpContender {
     /// One round: CPU with several sessions, then latency with one.
     fn round(&mut self, load: Duration) -> anyhow::Result<()> {
         let cpu = || self.pid.map_or(Ok(0), usage::cpu_ns);
@@ -164,7 +164,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     sorted.get(at).map_or(f64::MAX, |it| it.as_secs_f64() * 1e6)
 }
 
-fn render(contenders: &[Contender; 3]) -> String {
+fn render(contenders: &[McpContender; 3]) -> String {
     let [direct, peer, ours] = contenders.each_ref().map(|it| it.best);
     let rows = [
         ("cpu µs per call", peer.cpu_us, ours.cpu_us),

@@ -16,7 +16,7 @@ use crate::install::read;
 
 /// What tells checks apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct CheckKey {
     scenario: String,
     id: String,
     name: String,
@@ -44,7 +44,7 @@ impl Verdict {
 /// The checks of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checks {
-    all: BTreeMap<Key, Verdict>,
+    all: BTreeMap<CheckKey, Verdict>,
 }
 
 impl Checks {
@@ -72,8 +72,12 @@ impl Checks {
 
     fn take(&mut self, scenario: &str, check: &Value) {
         let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
-        let mut key =
-            Key { scenario: scenario.to_owned(), id: text("id"), name: text("name"), before: 0 };
+        let mut key = CheckKey {
+            scenario: scenario.to_owned(),
+            id: text("id"),
+            name: text("name"),
+            before: 0,
+        };
         while self.all.contains_key(&key) {
             key.before += 1;
         }
@@ -126,7 +130,7 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    fn new(key: &Key, verdict: &Verdict) -> Self {
+    fn new(key: &CheckKey, verdict: &Verdict) -> Self {
         Self {
             scenario: key.scenario.clone(),
             id: key.id.clone(),

@@ -16,7 +16,7 @@ use crate::install::{quietly, read};
 use crate::process::{self, Process};
 
 /// The running scene.
-pub(super) struct Bed {
+pub(super) struct McpBed {
     gateway: String,
     log: PathBuf,
     /// What the servers of files and of git look at.
@@ -33,7 +33,7 @@ pub(super) struct Bed {
     _gateway: Process,
 }
 
-impl Bed {
+impl McpBed {
     /// Starts a gateway with a config of `sources`, in which words stand for what is only known
     /// here.
     pub(super) fn start(

@@ -22,7 +22,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value};
 
 use super::bed::{commit, free_port, fresh};
-use super::{Installed, Scene, inspector, node, python};
+use super::{Installed, McpScene, inspector, node, python};
 use crate::counts::Counts;
 use crate::install::read;
 use crate::process::{self, Process, Program, first_line};
@@ -33,10 +33,10 @@ use cells::Cells;
 const PAGE: &str = "docs/mcp-matrix.md";
 
 /// Tries all cells: how many work, and how many are lost.
-pub(super) fn run(scene: &Scene<'_>, installed: &Installed) -> anyhow::Result<Counts> {
+pub(super) fn run(scene: &McpScene<'_>, installed: &Installed) -> anyhow::Result<Counts> {
     let folder = scene.folder.join("matrix");
     fresh(&folder)?;
-    let bed = Bed::start(scene, installed, &folder)?;
+    let bed = MatrixBed::start(scene, installed, &folder)?;
     let records = folder.join("cells.jsonl");
     let about = folder.join("matrix.json");
     fs::write(&about, bed.about.to_string()).context("cannot write `matrix.json`")?;
@@ -89,15 +89,15 @@ fn judge(about: &Value, records: &str, folder: &Path) -> anyhow::Result<Counts> 
 }
 
 /// The servers that are reached by HTTP, and a gateway that has all servers.
-struct Bed {
+struct MatrixBed {
     /// `matrix.json` with everything put in.
     about: Value,
     gateway: String,
     _processes: Vec<Process>,
 }
 
-impl Bed {
-    fn start(scene: &Scene<'_>, installed: &Installed, folder: &Path) -> anyhow::Result<Self> {
+impl MatrixBed {
+    fn start(scene: &McpScene<'_>, installed: &Installed, folder: &Path) -> anyhow::Result<Self> {
         let bin = installed.node.join("node_modules").join(".bin");
         let python_bin = installed.python.parent().unwrap_or(folder);
         let repository = folder.join("repository");

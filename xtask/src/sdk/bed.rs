@@ -14,7 +14,7 @@ use crate::install::read;
 use crate::process::{self, Process, first_line};
 
 /// The running scene.
-pub(super) struct Bed {
+pub(super) struct SdkBed {
     /// The gateway's address, without a path.
     pub(super) gateway: String,
     /// The first provider's.
@@ -25,10 +25,10 @@ pub(super) struct Bed {
     _processes: Vec<Process>,
 }
 
-impl Bed {
-    /// Starts the providers and a gateway with the config among the `sources`, in which `EBB_URL`,
-    /// `FLOW_URL` and `VENDORS_URL` stand for their addresses.
-    pub(super) fn start(binary: &Path, sources: &Path, folder: &Path) -> anyhow::Result<Self> {
+impl SdkBed {
+    /// Starts two fake providers and a gateway with `config`, in which `EBB_URL` and `FLOW_URL`
+    /// stand for their addresses.
+    pub(super) fn start(binary: &Path, config: &Path, folder: &Path) -> anyhow::Result<Self> {
         let mut processes = Vec::new();
         let mut provider = |name: &str, command: Command| -> anyhow::Result<String> {
             let mut process = Process::start(command, &folder.join(format!("{name}.log")))?;

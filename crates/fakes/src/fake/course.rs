@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::ask::{Ask, Dialect, Glance, gemini_call};
 use super::dialect;
 use super::model_name;
-use super::render::{Reply, render, whole};
+use super::render::{Playback, render, whole};
 use super::script::Script;
 use super::step::{Act, Step};
 
@@ -34,7 +34,7 @@ struct Rendered {
     dialect: Dialect,
     is_stream: bool,
     model: String,
-    reply: Reply,
+    reply: Playback,
 }
 
 impl Course {
@@ -44,7 +44,7 @@ impl Course {
     }
 
     /// What happens to a call.
-    pub(super) fn reply(&self, number: u64, head: &Parts, body: &[u8]) -> Reply {
+    pub(super) fn reply(&self, number: u64, head: &Parts, body: &[u8]) -> Playback {
         let path = head.uri.path();
         if head.method == Method::GET {
             return self.reply_to_get(number, path, &head.headers);
@@ -98,7 +98,7 @@ impl Course {
     }
 
     /// Lists of models; whatever else a probe asks for does not exist.
-    fn reply_to_get(&self, number: u64, path: &str, headers: &HeaderMap) -> Reply {
+    fn reply_to_get(&self, number: u64, path: &str, headers: &HeaderMap) -> Playback {
         let is_anthropic = headers.contains_key("anthropic-version");
         let dialect = match () {
             () if path.contains("/v1beta/") => Dialect::Gemini,
@@ -120,11 +120,11 @@ impl Course {
             _ => return refused(&Step::status(404), dialect, number),
         };
         let good = Step::ok().with_latency(step.latency);
-        Reply::Play(whole(&good, Bytes::from(value.to_string())))
+        Playback::Play(whole(&good, Bytes::from(value.to_string())))
     }
 
     /// The same bytes for every request of a dialect and model.
-    fn plain(&self, dialect: Dialect, path: &str, body: &[u8]) -> Reply {
+    fn plain(&self, dialect: Dialect, path: &str, body: &[u8]) -> Playback {
         let glance: Glance<'_> = serde_json::from_slice(body).unwrap_or_default();
         let (mut model, mut is_stream) = (glance.model.unwrap_or_default(), glance.stream);
         if let Some(call) = gemini_call(path) {
@@ -150,7 +150,7 @@ impl Course {
     }
 }
 
-fn refused(step: &Step, dialect: Dialect, number: u64) -> Reply {
+fn refused(step: &Step, dialect: Dialect, number: u64) -> Playback {
     let ask = Ask::blank(dialect, "", false);
     render(step, &ask, &Answer::new(number, "", &ask, step))
 }

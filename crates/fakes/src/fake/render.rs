@@ -1,6 +1,6 @@
 //! A step, turned into what happens on the wire.
 //!
-//! Pure: from the step, the request and the answer to a [`Reply`]; nothing here waits or writes.
+//! Pure: from the step, the request and the answer to a [`Playback`]; nothing here waits or writes.
 //! A fault that only makes sense inside a stream does the nearest thing to a single body.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::tape::{Beat, Ending, Tape};
 
 /// What happens to a call.
 #[derive(Clone, Debug)]
-pub(super) enum Reply {
+pub(super) enum Playback {
     /// It is answered.
     Play(Tape),
     /// It is never answered.
@@ -39,10 +39,10 @@ pub(super) enum Break {
 const USUAL_GAP: Duration = Duration::from_millis(100);
 const USUAL_HUGE: u64 = 1 << 20;
 
-pub(super) fn render(step: &Step, ask: &Ask, answer: &Answer) -> Reply {
-    let broken = |how| Reply::Break { how, after: step.latency };
+pub(super) fn render(step: &Step, ask: &Ask, answer: &Answer) -> Playback {
+    let broken = |how| Playback::Break { how, after: step.latency };
     let tape = match step.act {
-        Act::Hang => return Reply::Hang,
+        Act::Hang => return Playback::Hang,
         Act::Close => return broken(Break::Close),
         Act::Reset => return broken(Break::Reset),
         Act::NotHttp => return broken(Break::NotHttp),
@@ -54,7 +54,7 @@ pub(super) fn render(step: &Step, ask: &Ask, answer: &Answer) -> Reply {
         Act::Ok if ask.dialect == Dialect::Speech => audio(step, answer),
         _ => whole(step, Bytes::from(dialect::whole(ask, answer).to_string())),
     };
-    Reply::Play(with_headers(tape, step, answer))
+    Playback::Play(with_headers(tape, step, answer))
 }
 
 /// A good answer with this body, or what the step makes of it.

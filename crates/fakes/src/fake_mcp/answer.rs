@@ -11,9 +11,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::script::{Ping, Script};
+use super::script::{McpScript, Ping};
 use super::talk::Talk;
-use super::tool::Act;
+use super::tool::ToolAct;
 use super::{FakeMcp, call, lists, notification, stateless};
 
 /// How a request ends.
@@ -35,7 +35,7 @@ pub(super) enum Reply {
 #[derive(Debug)]
 pub(super) enum Plan {
     /// It is answered.
-    Answer(Option<Act>),
+    Answer(Option<ToolAct>),
     /// The connection is cut at once.
     Cut,
     /// It gets an HTTP status.
@@ -56,12 +56,12 @@ pub(super) fn plan(fake: &FakeMcp, request: &Value) -> Plan {
         return Plan::Answer(None);
     };
     let act = tool.act(fake.record.call(name));
-    if act != Act::CutBefore {
+    if act != ToolAct::CutBefore {
         fake.record.delivered(name);
     }
     match act {
-        Act::CutBefore => Plan::Cut,
-        Act::Status { status, retry_after } => Plan::Status { status, retry_after },
+        ToolAct::CutBefore => Plan::Cut,
+        ToolAct::Status { status, retry_after } => Plan::Status { status, retry_after },
         act => Plan::Answer(Some(act)),
     }
 }
@@ -72,7 +72,7 @@ pub(super) async fn answer(
     talk: &Arc<Talk>,
     stream: u64,
     request: &Value,
-    act: Option<Act>,
+    act: Option<ToolAct>,
 ) -> Reply {
     let id = &request["id"];
     let Some(cancel) = talk.begin(id) else {
@@ -99,7 +99,7 @@ async fn by_method(
     talk: &Arc<Talk>,
     stream: u64,
     request: &Value,
-    act: Option<Act>,
+    act: Option<ToolAct>,
 ) -> Reply {
     let script = fake.script.load_full();
     let params = &request["params"];
@@ -154,7 +154,7 @@ pub(super) fn hear(fake: &Arc<FakeMcp>, talk: &Arc<Talk>, message: Value) {
 }
 
 /// What it can do.
-pub(super) fn capabilities(script: &Script) -> Value {
+pub(super) fn capabilities(script: &McpScript) -> Value {
     let mut capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
     if !script.resources.is_empty() || !script.templates.is_empty() {
         capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
@@ -169,12 +169,12 @@ pub(super) fn capabilities(script: &Script) -> Value {
 }
 
 /// Who it is.
-pub(super) fn server_info(script: &Script) -> Value {
+pub(super) fn server_info(script: &McpScript) -> Value {
     json!({"name": script.name, "version": "1.0.0"})
 }
 
 /// What `initialize` is answered with.
-pub(super) fn hello(script: &Script, version: &str) -> String {
+pub(super) fn hello(script: &McpScript, version: &str) -> String {
     let mut hello = json!({
         "protocolVersion": version, "capabilities": capabilities(script),
         "serverInfo": server_info(script),
@@ -186,7 +186,7 @@ pub(super) fn hello(script: &Script, version: &str) -> String {
 }
 
 /// The revision a client and this server speak: the client's if the server knows it.
-pub(super) fn version(script: &Script, hello: &Value) -> String {
+pub(super) fn version(script: &McpScript, hello: &Value) -> String {
     let wanted = hello["params"]["protocolVersion"].as_str().unwrap_or_default();
     let known = script.versions.iter().find(|version| *version == wanted);
     known.or(script.versions.first()).cloned().unwrap_or_else(|| "2025-11-25".to_owned())

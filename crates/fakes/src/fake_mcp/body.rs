@@ -23,31 +23,31 @@ pub(super) struct Cut;
 #[derive(Debug)]
 pub(super) enum Body {
     Whole(Option<Bytes>),
-    Events(Events),
+    Events(EventBody),
 }
 
 /// A stream of events as a body.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventBody {
     /// What comes before everything else.
     first: Option<Bytes>,
     outs: Outs,
     has_ids: bool,
     is_cut: bool,
     /// What the end of the stream means, whoever ends it.
-    _ending: Option<Ending>,
+    _ending: Option<OnDrop>,
 }
 
 /// Something that is done when this is dropped.
-pub(super) struct Ending(Option<Box<dyn FnOnce()>>);
+pub(super) struct OnDrop(Option<Box<dyn FnOnce()>>);
 
-impl Ending {
+impl OnDrop {
     pub(super) fn new(act: impl FnOnce() + 'static) -> Self {
         Self(Some(Box::new(act)))
     }
 }
 
-impl Drop for Ending {
+impl Drop for OnDrop {
     fn drop(&mut self) {
         if let Some(act) = self.0.take() {
             act();
@@ -55,9 +55,9 @@ impl Drop for Ending {
     }
 }
 
-impl fmt::Debug for Ending {
+impl fmt::Debug for OnDrop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ending")
+        f.write_str("OnDrop")
     }
 }
 
@@ -86,22 +86,22 @@ impl Body {
 
     /// A stream of events, for as long as somebody speaks.
     pub(super) fn events(outs: Outs, has_ids: bool) -> Response<Self> {
-        Self::stream(Events { first: None, outs, has_ids, is_cut: false, _ending: None })
+        Self::stream(EventBody { first: None, outs, has_ids, is_cut: false, _ending: None })
     }
 
     /// The same, with something that is done when the stream ends.
-    pub(super) fn events_until(outs: Outs, ending: Ending) -> Response<Self> {
+    pub(super) fn events_until(outs: Outs, ending: OnDrop) -> Response<Self> {
         let _ending = Some(ending);
-        Self::stream(Events { first: None, outs, has_ids: false, is_cut: false, _ending })
+        Self::stream(EventBody { first: None, outs, has_ids: false, is_cut: false, _ending })
     }
 
     /// The same, with an event before all others.
-    pub(super) fn events_from(first: String, outs: Outs, ending: Ending) -> Response<Self> {
+    pub(super) fn events_from(first: String, outs: Outs, ending: OnDrop) -> Response<Self> {
         let (first, _ending) = (Some(first.into()), Some(ending));
-        Self::stream(Events { first, outs, has_ids: false, is_cut: false, _ending })
+        Self::stream(EventBody { first, outs, has_ids: false, is_cut: false, _ending })
     }
 
-    fn stream(events: Events) -> Response<Self> {
+    fn stream(events: EventBody) -> Response<Self> {
         let mut response = Self::new(StatusCode::OK, "text/event-stream", Bytes::new());
         *response.body_mut() = Self::Events(events);
         response
@@ -118,11 +118,11 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match &mut *self {
             Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Events(Events { is_cut: true, .. }) => Poll::Ready(Some(Err(Cut))),
-            Self::Events(Events { first: first @ Some(_), .. }) => {
+            Self::Events(EventBody { is_cut: true, .. }) => Poll::Ready(Some(Err(Cut))),
+            Self::Events(EventBody { first: first @ Some(_), .. }) => {
                 Poll::Ready(first.take().map(|first| Ok(Frame::data(first))))
             }
-            Self::Events(Events { outs, has_ids, is_cut, .. }) => {
+            Self::Events(EventBody { outs, has_ids, is_cut, .. }) => {
                 match ready!(outs.poll_recv(cx)) {
                     None => Poll::Ready(None),
                     Some(Out::Prime(id)) => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Reply, touch, wait};
 use super::talk::Talk;
-use super::tool::{Act, Tool};
+use super::tool::{Tool, ToolAct};
 use super::{FakeMcp, notification, questions};
 
 /// A picture of one pixel.
@@ -23,38 +23,38 @@ pub(super) async fn perform(
     talk: &Arc<Talk>,
     stream: u64,
     params: &Value,
-    act: Act,
+    act: ToolAct,
 ) -> Reply {
     let tool = params["name"].as_str().unwrap_or_default();
     let done = || text(&format!("{tool} done"));
     match act {
-        Act::Echo => text(&params["arguments"].to_string()),
-        Act::Text(said) => text(&said),
-        Act::Count => text(&format!("{} call {}", talk.id, talk.count(tool))),
-        Act::Structured(value) => {
+        ToolAct::Echo => text(&params["arguments"].to_string()),
+        ToolAct::Text(said) => text(&said),
+        ToolAct::Count => text(&format!("{} call {}", talk.id, talk.count(tool))),
+        ToolAct::Structured(value) => {
             let content = json!([{"type": "text", "text": value.to_string()}]);
             Reply::Result(json!({"content": content, "structuredContent": value}).to_string())
         }
-        Act::Raw(result) => Reply::Result(result),
-        Act::Failed(said) => {
+        ToolAct::Raw(result) => Reply::Result(result),
+        ToolAct::Failed(said) => {
             let content = json!([{"type": "text", "text": said}]);
             Reply::Result(json!({"content": content, "isError": true}).to_string())
         }
-        Act::Image => {
+        ToolAct::Image => {
             let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
             Reply::Result(json!({"content": [image]}).to_string())
         }
-        Act::Big(bytes) => text(&"x".repeat(bytes)),
-        Act::Slow(ms) => {
+        ToolAct::Big(bytes) => text(&"x".repeat(bytes)),
+        ToolAct::Slow(ms) => {
             wait(ms).await;
             done()
         }
-        Act::Hang => std::future::pending().await,
-        Act::Progress { steps, every_ms } => {
+        ToolAct::Hang => std::future::pending().await,
+        ToolAct::Progress { steps, every_ms } => {
             progress(talk, stream, &params["_meta"]["progressToken"], steps, every_ms).await;
             done()
         }
-        Act::Logs(levels) => {
+        ToolAct::Logs(levels) => {
             let wanted = talk.level();
             // Without sessions nobody hears logs who did not ask for them with the call itself.
             let is_heard = wanted.is_some() || !talk.is_stateless();
@@ -64,40 +64,42 @@ pub(super) async fn perform(
             }
             done()
         }
-        Act::Sample | Act::Elicit | Act::Roots | Act::AskAll | Act::Rounds(_) => {
-            text(&questions::ask(talk, stream, &act).await)
-        }
-        Act::Say(message) => {
+        ToolAct::Sample
+        | ToolAct::Elicit
+        | ToolAct::Roots
+        | ToolAct::AskAll
+        | ToolAct::Rounds(_) => text(&questions::ask(talk, stream, &act).await),
+        ToolAct::Say(message) => {
             talk.say(stream, &message);
             done()
         }
-        Act::Crash => {
+        ToolAct::Crash => {
             fake.go_down();
             Reply::Nothing
         }
-        Act::CutBefore | Act::CutAfter => Reply::Cut,
-        Act::Error { code, message } => Reply::Error(code, message),
-        Act::Status { status, .. } => Reply::Error(-32603, format!("status {status}")),
-        Act::Garbage => Reply::Text("<html>this is no message</html>".to_owned()),
-        Act::WrongId => {
+        ToolAct::CutBefore | ToolAct::CutAfter => Reply::Cut,
+        ToolAct::Error { code, message } => Reply::Error(code, message),
+        ToolAct::Status { status, .. } => Reply::Error(-32603, format!("status {status}")),
+        ToolAct::Garbage => Reply::Text("<html>this is no message</html>".to_owned()),
+        ToolAct::WrongId => {
             Reply::Text(r#"{"jsonrpc":"2.0","id":"nobody's","result":{"content":[]}}"#.to_owned())
         }
-        Act::Drop(ms) => {
+        ToolAct::Drop(ms) => {
             if stream != 0 && fake.script.load().primes && !talk.is_stateless() {
                 talk.detach(stream);
             }
             wait(ms).await;
             done()
         }
-        Act::Add(_) | Act::Remove(_) => {
+        ToolAct::Add(_) | ToolAct::Remove(_) => {
             change(fake, &act);
             done()
         }
-        Act::Touch(uri) => {
+        ToolAct::Touch(uri) => {
             touch(fake, &uri);
             done()
         }
-        Act::Flood(count) => {
+        ToolAct::Flood(count) => {
             flood(talk, count);
             done()
         }
@@ -111,10 +113,10 @@ pub(super) fn flood(talk: &Talk, count: u64) {
     }
 }
 
-fn change(fake: &FakeMcp, act: &Act) {
+fn change(fake: &FakeMcp, act: &ToolAct) {
     fake.change_tools(|tools| match act {
-        Act::Add(name) => tools.push(Tool::new(name, Act::Echo)),
-        Act::Remove(name) => tools.retain(|tool| tool.name != *name),
+        ToolAct::Add(name) => tools.push(Tool::new(name, ToolAct::Echo)),
+        ToolAct::Remove(name) => tools.retain(|tool| tool.name != *name),
         _ => {}
     });
 }

@@ -24,7 +24,7 @@ use super::FakeMcp;
 use super::answer::{self, Plan, Reply};
 use super::body::{Body, Cut};
 use super::record::Received;
-use super::script::{Era, Lost, Opening, Script, Transport};
+use super::script::{Era, Lost, McpScript, Opening, Transport};
 use super::talk::{Out, Talk};
 use super::{sse, stateless};
 
@@ -35,7 +35,7 @@ pub(super) const SESSION: &str = "mcp-session-id";
 pub(super) const VERSION: &str = "mcp-protocol-version";
 
 /// What a request over HTTP comes to.
-pub(super) type Answer = Result<Response<Body>, Cut>;
+pub(super) type HttpAnswer = Result<Response<Body>, Cut>;
 
 /// Serves one connection until it ends or the server dies.
 pub(crate) async fn serve<T>(io: T, fake: Arc<FakeMcp>)
@@ -45,7 +45,7 @@ where
     if !fake.is_up() {
         return;
     }
-    let connection = Connection { number: fake.record.connect(), fake: Arc::clone(&fake) };
+    let connection = CountedConnection { number: fake.record.connect(), fake: Arc::clone(&fake) };
     let number = connection.number;
     let served = Arc::clone(&fake);
     let service = service_fn(move |request| Box::pin(handle(Arc::clone(&served), number, request)));
@@ -57,19 +57,19 @@ where
     }
 }
 
-/// Counts a connection for as long as it lives.
-struct Connection {
+/// McpCounts a connection for as long as it lives.
+struct CountedConnection {
     number: u64,
     fake: Arc<FakeMcp>,
 }
 
-impl Drop for Connection {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.fake.record.disconnect();
     }
 }
 
-async fn handle(fake: Arc<FakeMcp>, connection: u64, request: Request<Incoming>) -> Answer {
+async fn handle(fake: Arc<FakeMcp>, connection: u64, request: Request<Incoming>) -> HttpAnswer {
     let (head, body) = request.into_parts();
     let Ok(body) = Limited::new(body, MAX_BODY).collect().await else { return Err(Cut) };
     let body = body.to_bytes();
@@ -123,7 +123,7 @@ async fn post(
     headers: &HeaderMap,
     session: Option<String>,
     message: Value,
-) -> Answer {
+) -> HttpAnswer {
     check_post(fake, headers, &message);
     if message["jsonrpc"] != "2.0" {
         let body = json!({"jsonrpc": "2.0", "id": null,
@@ -171,7 +171,7 @@ pub(super) fn carry_out(
     talk: &Arc<Talk>,
     stream: u64,
     request: Value,
-    act: Option<super::tool::Act>,
+    act: Option<super::tool::ToolAct>,
     before: u64,
 ) {
     let (fake, talk) = (Arc::clone(fake), Arc::clone(talk));
@@ -187,7 +187,7 @@ pub(super) fn carry_out(
 }
 
 /// What happens instead of the answer that opens a conversation; none if it is to be given.
-pub(super) async fn opening(script: &Script) -> Option<Answer> {
+pub(super) async fn opening(script: &McpScript) -> Option<HttpAnswer> {
     match script.opening {
         Opening::Answer => None,
         Opening::Slow(ms) => {
@@ -201,7 +201,7 @@ pub(super) async fn opening(script: &Script) -> Option<Answer> {
     }
 }
 
-async fn open(fake: &Arc<FakeMcp>, hello: &Value) -> Answer {
+async fn open(fake: &Arc<FakeMcp>, hello: &Value) -> HttpAnswer {
     let script = fake.script.load_full();
     if let Some(instead) = opening(&script).await {
         return instead;

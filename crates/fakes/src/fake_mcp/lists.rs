@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::answer::Reply;
-use super::script::{Prompt, Resource, Script};
+use super::script::{McpScript, Prompt, Resource};
 
-pub(super) fn tools(script: &Script, params: &Value) -> Reply {
+pub(super) fn tools(script: &McpScript, params: &Value) -> Reply {
     let all = script.tools.len();
     page(script, params, "tools", all, |index| script.tools[index].listed())
 }
 
-pub(super) fn resources(script: &Script, params: &Value) -> Reply {
+pub(super) fn resources(script: &McpScript, params: &Value) -> Reply {
     let listed = |it: &Resource| {
         json!({"uri": it.uri, "name": it.uri, "mimeType": "text/plain"}).to_string()
     };
@@ -18,13 +18,13 @@ pub(super) fn resources(script: &Script, params: &Value) -> Reply {
     page(script, params, "resources", all, |index| listed(&script.resources[index]))
 }
 
-pub(super) fn templates(script: &Script, params: &Value) -> Reply {
+pub(super) fn templates(script: &McpScript, params: &Value) -> Reply {
     let listed = |it: &String| json!({"uriTemplate": it, "name": it}).to_string();
     let all = script.templates.len();
     page(script, params, "resourceTemplates", all, |index| listed(&script.templates[index]))
 }
 
-pub(super) fn prompts(script: &Script, params: &Value) -> Reply {
+pub(super) fn prompts(script: &McpScript, params: &Value) -> Reply {
     let listed = |it: &Prompt| {
         let argument = |name: &String| json!({"name": name, "required": true});
         let arguments: Vec<Value> = it.arguments.iter().map(argument).collect();
@@ -36,7 +36,7 @@ pub(super) fn prompts(script: &Script, params: &Value) -> Reply {
 
 /// One page: a cursor is `at-` and the index of the first entry.
 fn page(
-    script: &Script,
+    script: &McpScript,
     params: &Value,
     key: &str,
     all: usize,
@@ -56,7 +56,7 @@ fn page(
     Reply::Result(format!(r#"{{"{key}":[{}]{more}}}"#, entries.join(",")))
 }
 
-pub(super) fn read(script: &Script, params: &Value) -> Reply {
+pub(super) fn read(script: &McpScript, params: &Value) -> Reply {
     let uri = params["uri"].as_str().unwrap_or_default();
     let known = script.resources.iter().find(|it| it.uri == uri).map(|it| it.text.clone());
     let stem = |template: &String| template.split('{').next().unwrap_or_default().to_owned();
@@ -71,7 +71,7 @@ pub(super) fn read(script: &Script, params: &Value) -> Reply {
     }
 }
 
-pub(super) fn prompt(script: &Script, params: &Value) -> Reply {
+pub(super) fn prompt(script: &McpScript, params: &Value) -> Reply {
     let name = params["name"].as_str().unwrap_or_default();
     let Some(prompt) = script.prompts.iter().find(|it| it.name == name) else {
         return Reply::Error(-32602, format!("Unknown prompt: {name}"));
@@ -85,7 +85,7 @@ pub(super) fn prompt(script: &Script, params: &Value) -> Reply {
     Reply::Result(json!({"messages": [message]}).to_string())
 }
 
-pub(super) fn complete(script: &Script, params: &Value) -> Reply {
+pub(super) fn complete(script: &McpScript, params: &Value) -> Reply {
     let argument = params["argument"]["name"].as_str().unwrap_or_default();
     let begun = params["argument"]["value"].as_str().unwrap_or_default();
     let known = script.completions.get(argument).into_iter().flatten();
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other_and_the_last_has_no_cursor() {
-        let script = Script { page: 2, ..Script::with_many(3) };
+        let script = McpScript { page: 2, ..McpScript::with_many(3) };
         let first = text(tools(&script, &Value::Null));
         assert!(first.contains("tool_00001") && first.ends_with(r#""nextCursor":"at-2"}"#));
         let last = text(tools(&script, &json!({"cursor": "at-2"})));
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_template_makes_what_begins_like_it() {
-        let mut script = Script::default().resource("memo://a", "A");
+        let mut script = McpScript::default().resource("memo://a", "A");
         script.templates = vec!["memo://made/{it}".to_owned()];
         let said = |uri| text(read(&script, &json!({"uri": uri})));
         assert!(said("memo://a").contains(r#""text":"A""#));

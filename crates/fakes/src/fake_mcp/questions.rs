@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::talk::Talk;
-use super::tool::Act;
+use super::tool::ToolAct;
 
 /// One question.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,27 +21,27 @@ pub(super) struct Question {
 }
 
 /// How often a tool asks; none if it does not.
-pub(super) fn rounds(act: &Act) -> Option<u64> {
+pub(super) fn rounds(act: &ToolAct) -> Option<u64> {
     match act {
-        Act::Sample | Act::Elicit | Act::Roots | Act::AskAll => Some(1),
-        Act::Rounds(count) => Some(*count),
+        ToolAct::Sample | ToolAct::Elicit | ToolAct::Roots | ToolAct::AskAll => Some(1),
+        ToolAct::Rounds(count) => Some(*count),
         _ => None,
     }
 }
 
 /// What it asks in every round.
-pub(super) fn of(act: &Act) -> Vec<Question> {
+pub(super) fn of(act: &ToolAct) -> Vec<Question> {
     match act {
-        Act::Sample => vec![sampling()],
-        Act::Elicit | Act::Rounds(_) => vec![elicitation()],
-        Act::Roots => vec![roots()],
-        Act::AskAll => vec![elicitation(), roots(), sampling()],
+        ToolAct::Sample => vec![sampling()],
+        ToolAct::Elicit | ToolAct::Rounds(_) => vec![elicitation()],
+        ToolAct::Roots => vec![roots()],
+        ToolAct::AskAll => vec![elicitation(), roots(), sampling()],
         _ => Vec::new(),
     }
 }
 
 /// Asks the client of a session everything and gives what it said: its results, or its errors.
-pub(super) async fn ask(talk: &Talk, stream: u64, act: &Act) -> String {
+pub(super) async fn ask(talk: &Talk, stream: u64, act: &ToolAct) -> String {
     let mut heard = Vec::new();
     for _ in 0..rounds(act).unwrap_or_default() {
         for question in of(act) {

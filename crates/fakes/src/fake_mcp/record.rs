@@ -73,7 +73,7 @@ impl Received {
 
 /// How much there was of what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct McpCounts {
     /// Messages received, by method.
     pub methods: BTreeMap<String, u64>,
     /// GET streams that were asked for.
@@ -94,7 +94,7 @@ pub struct Counts {
     pub cancelled: u64,
 }
 
-impl Counts {
+impl McpCounts {
     /// How many messages of this method came.
     #[must_use]
     pub fn of(&self, method: &str) -> u64 {
@@ -112,13 +112,13 @@ impl Counts {
 #[derive(Debug)]
 pub(super) struct Record {
     most: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<Recorded>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Recorded {
     received: VecDeque<Received>,
-    counts: Counts,
+    counts: McpCounts,
     /// Calls received by tool: which act is next.
     calls: BTreeMap<String, u64>,
     breaches: Vec<String>,
@@ -162,7 +162,7 @@ impl Record {
         self.kept().clients.insert(session.to_owned(), name.to_owned());
     }
 
-    /// Counts a connection; its number.
+    /// McpCounts a connection; its number.
     pub(super) fn connect(&self) -> u64 {
         let mut kept = self.kept();
         kept.counts.connections += 1;
@@ -211,7 +211,7 @@ impl Record {
         self.kept().received.clear();
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> McpCounts {
         self.kept().counts.clone()
     }
 
@@ -219,7 +219,7 @@ impl Record {
         self.kept().breaches.clone()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Recorded> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

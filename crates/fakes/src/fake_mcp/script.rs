@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::tool::{Act, Tool};
+use super::tool::{Tool, ToolAct};
 
-/// What a fake MCP server is. `Script::default()` has one tool, `echo`, and no bad habit.
+/// What a fake MCP server is. `McpScript::default()` has one tool, `echo`, and no bad habit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Script {
+pub struct McpScript {
     /// The name it introduces itself with.
     pub name: String,
     /// The revisions it speaks, the best first.
@@ -64,13 +64,13 @@ pub struct Script {
     pub record: usize,
 }
 
-impl Default for Script {
+impl Default for McpScript {
     fn default() -> Self {
         Self {
             name: "fake".to_owned(),
             versions: ["2025-11-25", "2025-06-18", "2025-03-26"].map(str::to_owned).to_vec(),
             instructions: None,
-            tools: vec![Tool::new("echo", Act::Echo)],
+            tools: vec![Tool::new("echo", ToolAct::Echo)],
             resources: Vec::new(),
             templates: Vec::new(),
             prompts: Vec::new(),
@@ -216,7 +216,7 @@ pub struct StdioHabits {
     pub ignores_eof: bool,
 }
 
-impl Script {
+impl McpScript {
     /// A well-behaved server with these tools.
     #[must_use]
     pub fn of(tools: Vec<Tool>) -> Self {
@@ -226,7 +226,7 @@ impl Script {
     /// A well-behaved server with a great many tools: `tool_00000` and so on.
     #[must_use]
     pub fn with_many(count: usize) -> Self {
-        let tool = |number| Tool::new(&format!("tool_{number:05}"), Act::Echo);
+        let tool = |number| Tool::new(&format!("tool_{number:05}"), ToolAct::Echo);
         Self::of((0..count).map(tool).collect())
     }
 
@@ -276,7 +276,7 @@ impl Script {
             .map_err(|error| format!("the script cannot be understood: {error}"))?;
         let acts = script.tools.iter().flat_map(|tool| tool.acts.iter().map(move |it| (tool, it)));
         for (tool, act) in acts {
-            let Act::Status { status, retry_after } = act else { continue };
+            let ToolAct::Status { status, retry_after } = act else { continue };
             let is_sendable =
                 retry_after.as_deref().is_none_or(|it| ::http::HeaderValue::try_from(it).is_ok());
             if !(200..=599).contains(status) || !is_sendable {
@@ -306,9 +306,10 @@ mod tests {
                        "hints": {"read_only": true}}],
             "era": "both", "transport": "sse",
             "outage": {"up_ms": 40000, "down_ms": 20000}, "stdio": {"garbage": 3}}"#;
-        let script = Script::from_json(text).expect("it is sound");
+        let script = McpScript::from_json(text).expect("it is sound");
         assert_eq!(script.opening, Opening::Slow(30_000));
-        let tool = Tool::new("move", Act::CutAfter).then(Act::Text("done".to_owned())).read_only();
+        let tool =
+            Tool::new("move", ToolAct::CutAfter).then(ToolAct::Text("done".to_owned())).read_only();
         assert_eq!(script.tools, [tool]);
         assert_eq!(script.stdio.garbage, 3);
         assert_eq!((script.era, script.transport), (Era::Both, Transport::Sse));
@@ -327,7 +328,7 @@ mod tests {
             ("", "EOF"),
         ];
         for (text, words) in cases {
-            let said = Script::from_json(text.as_bytes()).expect_err(text);
+            let said = McpScript::from_json(text.as_bytes()).expect_err(text);
             assert!(said.contains(words), "{text}: {said}");
         }
     }

@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use super::http::serve;
-use super::record::{Counts, Received};
-use super::script::Script;
+use super::record::{McpCounts, Received};
+use super::script::McpScript;
 use super::tool::Tool;
 use super::{FakeMcp, Life, run_outages};
 
@@ -52,7 +52,7 @@ impl FakeMcpServer {
     /// # Panics
     /// If the system gives no loopback port or no thread: a test cannot go on without.
     #[must_use]
-    pub fn start(script: Script) -> Self {
+    pub fn start(script: McpScript) -> Self {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self::start_at(anywhere, script).expect("loopback has a free port and a thread can start")
     }
@@ -61,7 +61,7 @@ impl FakeMcpServer {
     ///
     /// # Errors
     /// If the address is taken, or no thread can be started.
-    pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Self> {
+    pub fn start_at(address: SocketAddr, script: McpScript) -> io::Result<Self> {
         let place = reserve(address)?;
         let address = place.local_addr()?.as_socket().unwrap_or(address);
         let listener = listen(address)?;
@@ -119,10 +119,10 @@ impl FakeMcpServer {
 
     /// How much there was of what.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> McpCounts {
         let sessions = self.fake.talks().len() as u64;
         let listening = self.fake.listeners().len() as u64;
-        Counts { sessions, listening, ..self.fake.record.counts() }
+        McpCounts { sessions, listening, ..self.fake.record.counts() }
     }
 
     /// What its clients did against the protocol, in words.
@@ -132,13 +132,13 @@ impl FakeMcpServer {
     }
 
     /// Sets another script and tells every client that all lists have changed.
-    pub fn set_script(&self, script: Script) {
+    pub fn set_script(&self, script: McpScript) {
         self.fake.set_script(script);
     }
 
     /// Changes the script without telling anybody.
-    pub fn change(&self, change: impl FnOnce(&mut Script)) {
-        let mut script = Script::clone(&self.fake.script.load());
+    pub fn change(&self, change: impl FnOnce(&mut McpScript)) {
+        let mut script = McpScript::clone(&self.fake.script.load());
         change(&mut script);
         self.fake.script.store(Arc::new(script));
     }

@@ -16,8 +16,8 @@ use tidegate_runtime::task;
 
 use super::FakeMcp;
 use super::answer::{self, Plan, Reply};
-use super::body::{Body, Cut, Ending};
-use super::http::{Answer, accepts, carry_out, check_post, lost, opening, refused};
+use super::body::{Body, Cut, OnDrop};
+use super::http::{HttpAnswer, accepts, carry_out, check_post, lost, opening, refused};
 use super::script::Opening;
 use super::talk::Talk;
 
@@ -34,7 +34,7 @@ pub(super) async fn handle(
     headers: &HeaderMap,
     session: Option<String>,
     message: Value,
-) -> Answer {
+) -> HttpAnswer {
     match (method, session) {
         (Method::GET, None) => Ok(get(fake, headers)),
         (Method::POST, Some(id)) => match fake.talk(&id) {
@@ -56,7 +56,7 @@ fn get(fake: &Arc<FakeMcp>, headers: &HeaderMap) -> Response<Body> {
     };
     let first = format!("event: endpoint\ndata: /mcp?sessionId={}\n\n", talk.id);
     let served = Arc::clone(fake);
-    Body::events_from(first, outs, Ending::new(move || _ = served.end(&talk.id)))
+    Body::events_from(first, outs, OnDrop::new(move || _ = served.end(&talk.id)))
 }
 
 async fn post(
@@ -64,7 +64,7 @@ async fn post(
     headers: &HeaderMap,
     talk: &Arc<Talk>,
     message: Value,
-) -> Answer {
+) -> HttpAnswer {
     check_post(fake, headers, &message);
     if message["method"] == "initialize" {
         return open(fake, talk, message);
@@ -85,7 +85,7 @@ async fn post(
 }
 
 /// Takes `initialize`; the answer comes over the stream, when the script says so.
-fn open(fake: &Arc<FakeMcp>, talk: &Arc<Talk>, hello: Value) -> Answer {
+fn open(fake: &Arc<FakeMcp>, talk: &Arc<Talk>, hello: Value) -> HttpAnswer {
     let script = fake.script.load_full();
     fake.record.opened(&talk.id, &hello);
     match script.opening {

@@ -24,11 +24,11 @@ use tidegate_runtime::task;
 
 use super::FakeMcp;
 use super::answer::{self, Plan, Reply};
-use super::body::{Body, Cut, Ending};
-use super::http::{Answer, SESSION, VERSION, opening, refused};
-use super::script::{Era, Script};
+use super::body::{Body, Cut, OnDrop};
+use super::http::{HttpAnswer, SESSION, VERSION, opening, refused};
+use super::script::{Era, McpScript};
 use super::talk::{Out, STATELESS, Talk};
-use super::tool::Act;
+use super::tool::ToolAct;
 
 pub(super) use listen::{Listener, tell};
 pub(super) use requests::Requests;
@@ -71,7 +71,7 @@ impl Refusal {
 }
 
 /// Whether a message belongs to this era, as far as the server speaks it.
-pub(super) fn claims(script: &Script, headers: Option<&HeaderMap>, message: &Value) -> bool {
+pub(super) fn claims(script: &McpScript, headers: Option<&HeaderMap>, message: &Value) -> bool {
     let said = headers.and_then(|it| it.get(VERSION)).and_then(|it| it.to_str().ok());
     match (script.era, message["method"].as_str().unwrap_or_default()) {
         (Era::Sessions, _) => false,
@@ -86,13 +86,13 @@ pub(super) fn claims(script: &Script, headers: Option<&HeaderMap>, message: &Val
 }
 
 /// What becomes of a request.
-pub(super) enum Course {
+pub(super) enum RequestFate {
     /// It is refused.
     Refuse(Refusal),
     /// It opens a stream of what changes.
     Listen,
     /// It is answered, by a tool if it calls one.
-    Answer(Option<Act>),
+    Answer(Option<ToolAct>),
     /// What it is answered with is known.
     Known(Reply),
     /// The connection is cut.
@@ -102,29 +102,29 @@ pub(super) enum Course {
 }
 
 /// Decides about a request. There are headers over HTTP only.
-pub(super) fn course(fake: &FakeMcp, headers: Option<&HeaderMap>, message: &Value) -> Course {
+pub(super) fn course(fake: &FakeMcp, headers: Option<&HeaderMap>, message: &Value) -> RequestFate {
     let script = fake.script.load_full();
     if let Err(refusal) = check::check(&script, headers, message) {
         if matches!(refusal.code, -32602 | -32020) {
             fake.record.breach(format!("{}: {}", message["method"], refusal.text));
         }
-        return Course::Refuse(refusal);
+        return RequestFate::Refuse(refusal);
     }
     if message["method"] == "subscriptions/listen" {
-        return Course::Listen;
+        return RequestFate::Listen;
     }
     if let Some(course) = input::course(fake, &script, message) {
         return course;
     }
     match answer::plan(fake, message) {
-        Plan::Answer(act) => Course::Answer(act),
-        Plan::Cut => Course::Cut,
-        Plan::Status { status, retry_after } => Course::Status { status, retry_after },
+        Plan::Answer(act) => RequestFate::Answer(act),
+        Plan::Cut => RequestFate::Cut,
+        Plan::Status { status, retry_after } => RequestFate::Status { status, retry_after },
     }
 }
 
 /// Answers a request over HTTP.
-pub(super) async fn post(fake: &Arc<FakeMcp>, headers: &HeaderMap, message: Value) -> Answer {
+pub(super) async fn post(fake: &Arc<FakeMcp>, headers: &HeaderMap, message: Value) -> HttpAnswer {
     if headers.contains_key(SESSION) {
         fake.record.breach(format!("{} came with a session id", message["method"]));
     }
@@ -139,26 +139,26 @@ pub(super) async fn post(fake: &Arc<FakeMcp>, headers: &HeaderMap, message: Valu
     }
     let id = message["id"].clone();
     match course(fake, Some(headers), &message) {
-        Course::Refuse(refusal) => Ok(refusal.response(&id)),
-        Course::Cut => Err(Cut),
-        Course::Status { status, retry_after } => Ok(refused(status, retry_after)),
-        Course::Listen => {
+        RequestFate::Refuse(refusal) => Ok(refusal.response(&id)),
+        RequestFate::Cut => Err(Cut),
+        RequestFate::Status { status, retry_after } => Ok(refused(status, retry_after)),
+        RequestFate::Listen => {
             let talk = Talk::of_request(None);
             let Some(outs) = talk.attach(0, None, false) else { return Err(Cut) };
             let number = listen::open(fake, talk, &message);
             let served = Arc::clone(fake);
-            let ending = Ending::new(move || drop(served.listeners().remove(&number)));
+            let ending = OnDrop::new(move || drop(served.listeners().remove(&number)));
             Ok(Body::events_until(outs, ending))
         }
-        Course::Known(reply) => {
+        RequestFate::Known(reply) => {
             let reply = dress(&script, "", reply);
             Ok(Body::json(StatusCode::OK, answer::message(&id, &reply).unwrap_or_default()))
         }
-        Course::Answer(act) => {
+        RequestFate::Answer(act) => {
             let talk = Arc::new(of_request(&message));
             let Some(mut outs) = talk.attach(0, None, false) else { return Err(Cut) };
             carry_out(fake, &talk, message, act);
-            let ending = Ending::new(move || _ = talk.cancel(&id));
+            let ending = OnDrop::new(move || _ = talk.cancel(&id));
             if !script.answers_json {
                 return Ok(Body::events_until(outs, ending));
             }
@@ -183,7 +183,7 @@ fn of_request(request: &Value) -> Talk {
 
 /// Carries a request out in a task of its own; everything is said on the stream 0 of its
 /// conversation, which ends with the answer.
-fn carry_out(fake: &Arc<FakeMcp>, talk: &Arc<Talk>, request: Value, act: Option<Act>) {
+fn carry_out(fake: &Arc<FakeMcp>, talk: &Arc<Talk>, request: Value, act: Option<ToolAct>) {
     let (fake, talk) = (Arc::clone(fake), Arc::clone(talk));
     task::spawn("fake answer", async move {
         let reply = answer::answer(&fake, &talk, 0, &request, act).await;
@@ -203,7 +203,7 @@ fn is_answer(text: &str) -> bool {
 }
 
 /// What `server/discover` is answered with.
-pub(super) fn discover(script: &Script) -> Reply {
+pub(super) fn discover(script: &McpScript) -> Reply {
     let mut discover = json!({
         "supportedVersions": supported(script), "capabilities": answer::capabilities(script),
     });
@@ -214,13 +214,13 @@ pub(super) fn discover(script: &Script) -> Reply {
 }
 
 /// The revisions it speaks, this era's first.
-fn supported(script: &Script) -> Vec<&str> {
+fn supported(script: &McpScript) -> Vec<&str> {
     let sessions = script.versions.iter().filter(|_| script.era == Era::Both);
     [STATELESS].into_iter().chain(sessions.map(String::as_str)).collect()
 }
 
 /// A reply as this era writes it.
-pub(super) fn dress(script: &Script, method: &str, reply: Reply) -> Reply {
+pub(super) fn dress(script: &McpScript, method: &str, reply: Reply) -> Reply {
     match reply {
         Reply::Result(text) => Reply::Result(dressed(script, method, &text)),
         // A resource that is not there has another code in this era.
@@ -229,7 +229,7 @@ pub(super) fn dress(script: &Script, method: &str, reply: Reply) -> Reply {
     }
 }
 
-fn dressed(script: &Script, method: &str, text: &str) -> String {
+fn dressed(script: &McpScript, method: &str, text: &str) -> String {
     let mut more = Vec::new();
     if !text.contains(r#""resultType""#) {
         more.push(r#""resultType":"complete""#.to_owned());
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_result_is_dressed_without_touching_what_it_says() {
-        let script = Script { ttl_ms: 5, ..Script::default().named("f") };
+        let script = McpScript { ttl_ms: 5, ..McpScript::default().named("f") };
         let info =
             r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"f","version":"1.0.0"}}"#;
         let listed = dressed(&script, "tools/list", r#"{"tools":[ ],"x":1.0}"#);
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_server_of_both_eras_tells_them_apart_by_what_a_request_says() {
-        let both = Script { era: Era::Both, ..Script::default() };
+        let both = McpScript { era: Era::Both, ..McpScript::default() };
         let says = |method: &str, params: Value, header: Option<&str>| {
             let mut headers = HeaderMap::new();
             if let Some(header) = header {
@@ -290,6 +290,6 @@ mod tests {
         assert!(says("tools/list", Value::Null, Some("2026-07-28")));
         assert!(!says("tools/list", Value::Null, Some("2025-11-25")));
         assert!(!says("initialize", json!({"protocolVersion": "2025-11-25"}), None));
-        assert!(!claims(&Script::default(), None, &json!({"method": "server/discover"})));
+        assert!(!claims(&McpScript::default(), None, &json!({"method": "server/discover"})));
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::FakeMcp;
 use super::answer::{self, Plan, Reply};
 use super::record::Received;
-use super::script::{Opening, Script};
+use super::script::{McpScript, Opening};
 use super::stateless::{self, Requests};
 use super::talk::{Out, Outs, Talk};
 
@@ -33,7 +33,7 @@ const FLOOD_PAUSE: Duration = Duration::from_millis(1);
 /// # Errors
 /// If no thread or runtime can be had.
 pub fn serve_stdio(
-    script: Script,
+    script: McpScript,
     input: impl BufRead + Send + 'static,
     output: impl Write + 'static,
     errors: impl Write + 'static,
@@ -53,7 +53,7 @@ pub fn serve_stdio(
 }
 
 async fn talk(
-    script: Script,
+    script: McpScript,
     lines: mpsc::Receiver<String>,
     mut output: impl Write + 'static,
     mut errors: impl Write + 'static,
@@ -216,7 +216,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::script::Era;
-    use super::super::tool::{Act, Tool};
+    use super::super::tool::{Tool, ToolAct};
     use super::*;
 
     /// A child and its pipes.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     impl Child {
-        fn start(script: Script) -> Self {
+        fn start(script: McpScript) -> Self {
             let (input, theirs) = UnixStream::pair().expect("a pair of sockets");
             let (output, said) = UnixStream::pair().expect("a pair of sockets");
             output.set_read_timeout(Some(Duration::from_secs(30))).expect("an option");
@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn requests_without_a_session_are_answered_and_cancelled_by_name() {
-        let logs = Act::Logs(vec!["info".to_owned(), "error".to_owned()]);
-        let tools = vec![Tool::new("hang", Act::Hang), Tool::new("log", logs)];
-        let mut child = Child::start(Script::of(tools).stateless());
+        let logs = ToolAct::Logs(vec!["info".to_owned(), "error".to_owned()]);
+        let tools = vec![Tool::new("hang", ToolAct::Hang), Tool::new("log", logs)];
+        let mut child = Child::start(McpScript::of(tools).stateless());
         child.ask(1, "server/discover", params(json!({})));
         let found = child.hear();
         assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_server_of_sessions_says_that_it_knows_no_other_era() {
-        let mut child = Child::start(Script::default());
+        let mut child = Child::start(McpScript::default());
         child.ask(1, "server/discover", params(json!({})));
         assert_eq!(child.hear()["error"]["code"], -32601);
         child.ask(2, "initialize", json!({"protocolVersion": "2025-11-25"}));
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_server_of_both_eras_answers_each_as_it_asks() {
-        let mut child = Child::start(Script { era: Era::Both, ..Script::default() });
+        let mut child = Child::start(McpScript { era: Era::Both, ..McpScript::default() });
         child.ask(1, "server/discover", params(json!({})));
         assert_eq!(child.hear()["result"]["supportedVersions"][1], "2025-11-25");
         child.ask(2, "initialize", json!({"protocolVersion": "2025-11-25"}));

@@ -46,11 +46,11 @@ pub(super) type Outs = mpsc::UnboundedReceiver<Out>;
 pub(super) struct Talk {
     pub(super) id: String,
     pub(super) version: String,
-    state: Mutex<State>,
+    state: Mutex<TalkState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TalkState {
     is_introduced: bool,
     level: Option<String>,
     watched: BTreeSet<String>,
@@ -77,7 +77,7 @@ struct Stream {
 impl Talk {
     /// A conversation that begins with this `initialize` and this revision.
     pub(super) fn new(id: String, version: &str) -> Self {
-        let mut state = State::default();
+        let mut state = TalkState::default();
         state.streams.insert(0, Stream::default());
         Self { id, version: version.to_owned(), state: Mutex::new(state) }
     }
@@ -269,7 +269,7 @@ impl Talk {
         self.state().watched.contains(uri)
     }
 
-    /// Counts a call of a tool in this conversation.
+    /// McpCounts a call of a tool in this conversation.
     pub(super) fn count(&self, tool: &str) -> u64 {
         let mut state = self.state();
         let count = state.counts.entry(tool.to_owned()).or_default();
@@ -277,7 +277,7 @@ impl Talk {
         *count
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TalkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

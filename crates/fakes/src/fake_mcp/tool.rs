@@ -10,7 +10,7 @@ pub struct Tool {
     /// Its name.
     pub name: String,
     /// What it does with its calls, in order; the last goes on. Empty: echo.
-    pub acts: Vec<Act>,
+    pub acts: Vec<ToolAct>,
     /// What it is for; none: words that say that it is fake.
     pub about: Option<String>,
     /// What it says about itself.
@@ -34,7 +34,7 @@ pub struct Hints {
 /// What a tool does with a call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Act {
+pub enum ToolAct {
     /// Answers with its arguments as JSON text.
     #[default]
     Echo,
@@ -119,13 +119,13 @@ pub enum Act {
 impl Tool {
     /// A tool that always does this.
     #[must_use]
-    pub fn new(name: &str, act: Act) -> Self {
+    pub fn new(name: &str, act: ToolAct) -> Self {
         Self { name: name.to_owned(), acts: vec![act], ..Self::default() }
     }
 
     /// From the next call on it does this.
     #[must_use]
-    pub fn then(mut self, act: Act) -> Self {
+    pub fn then(mut self, act: ToolAct) -> Self {
         self.acts.push(act);
         self
     }
@@ -166,7 +166,7 @@ impl Tool {
     }
 
     /// What it does with the n-th call (from 0).
-    pub(super) fn act(&self, call: u64) -> Act {
+    pub(super) fn act(&self, call: u64) -> ToolAct {
         let last = self.acts.len().saturating_sub(1);
         let at = usize::try_from(call).map_or(last, |call| call.min(last));
         self.acts.get(at).cloned().unwrap_or_default()
@@ -203,16 +203,16 @@ mod tests {
 
     #[test]
     fn a_tool_does_one_thing_after_the_other_and_goes_on_with_the_last() {
-        let tool = Tool::new("t", Act::Hang).then(Act::Image);
-        let acts: Vec<Act> = (0..4).map(|call| tool.act(call)).collect();
-        assert_eq!(acts, [Act::Hang, Act::Image, Act::Image, Act::Image]);
-        assert_eq!(Tool::default().act(7), Act::Echo);
+        let tool = Tool::new("t", ToolAct::Hang).then(ToolAct::Image);
+        let acts: Vec<ToolAct> = (0..4).map(|call| tool.act(call)).collect();
+        assert_eq!(acts, [ToolAct::Hang, ToolAct::Image, ToolAct::Image, ToolAct::Image]);
+        assert_eq!(Tool::default().act(7), ToolAct::Echo);
     }
 
     #[test]
     fn hints_are_listed_only_where_there_are_any() {
-        assert!(!Tool::new("t", Act::Echo).listed().contains("annotations"));
-        let listed = Tool::new("t", Act::Echo).read_only().destructive().listed();
+        assert!(!Tool::new("t", ToolAct::Echo).listed().contains("annotations"));
+        let listed = Tool::new("t", ToolAct::Echo).read_only().destructive().listed();
         assert!(listed.contains(r#""annotations":{"readOnlyHint":true,"destructiveHint":true}"#));
     }
 }

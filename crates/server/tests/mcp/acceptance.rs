@@ -2,7 +2,7 @@
 //! fails.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript};
 use tidegate_testkit::time::{eventually, ms, now};
 
 use crate::bed::{Setup, assert_error, assert_unavailable, count};
@@ -13,7 +13,7 @@ const QUICK: &str = "failure_threshold: 1, open_for: 1s, recovery_threshold: 1";
 const STAYS: &str = "failure_threshold: 1, open_for: 60s, recovery_threshold: 1";
 
 fn server(name: &str) -> FakeMcpServer {
-    let script = Script::default().named(name);
+    let script = McpScript::default().named(name);
     FakeMcpServer::start(script.resource(&format!("memo://{name}"), name).prompt("greet", &[]))
 }
 
@@ -155,11 +155,11 @@ fn calls_of_a_session_go_over_its_own_kept_connection() {
 
 #[test]
 fn errors_of_a_caller_and_failures_of_a_tool_charge_nothing() {
-    use tidegate_fakes::fake_mcp::{Act, Tool};
-    let a = FakeMcpServer::start(Script::of(vec![
-        Tool::new("fails", Act::Failed("no such file".to_owned())),
-        Tool::new("wrong", Act::Error { code: -32602, message: "bad args".to_owned() }),
-        Tool::new("breaks", Act::Error { code: -32603, message: "oops".to_owned() }),
+    use tidegate_fakes::fake_mcp::{Tool, ToolAct};
+    let a = FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("fails", ToolAct::Failed("no such file".to_owned())),
+        Tool::new("wrong", ToolAct::Error { code: -32602, message: "bad args".to_owned() }),
+        Tool::new("breaks", ToolAct::Error { code: -32603, message: "oops".to_owned() }),
     ]));
     let gate = Setup { health: "failure_threshold: 5", ..Setup::of(&[("a", &a)]) }.start();
     let client = gate.open();

@@ -1,7 +1,7 @@
 //! Who may use what: keys, their servers, and whose a session is.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     gate::Gate,
@@ -19,8 +19,8 @@ const VARIABLES: &[(&str, &str)] =
     &[("ALL", "key-all"), ("SOME", "key-some"), ("NONE", "key-none")];
 
 fn bed() -> (FakeMcpServer, FakeMcpServer, Gate) {
-    let a = FakeMcpServer::start(Script::default().resource("memo://a", "A"));
-    let b = FakeMcpServer::start(Script::default().resource("memo://b", "B"));
+    let a = FakeMcpServer::start(McpScript::default().resource("memo://a", "A"));
+    let b = FakeMcpServer::start(McpScript::default().resource("memo://b", "B"));
     let setup = Setup { top: KEYS, variables: VARIABLES, ..Setup::of(&[("a", &a), ("b", &b)]) };
     let gate = setup.start();
     (a, b, gate)
@@ -80,7 +80,7 @@ fn a_session_of_one_caller_is_unknown_to_another() {
 
 #[test]
 fn a_clients_key_is_never_handed_on_and_a_servers_is() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let keys = url(&fake, "headers: {authorization: env:TOKEN, x-team: tide}");
     let mut variables = VARIABLES.to_vec();
     variables.push(("TOKEN", "Bearer for-the-server"));

@@ -1,7 +1,7 @@
 //! Bad input on the wire: refused in words of the protocol, and never carried to a server.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{FakeMcpServer, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     gate::Gate,
@@ -11,7 +11,7 @@ use tidegate_testkit::{
 use crate::bed::Setup;
 
 fn bed() -> (FakeMcpServer, Gate) {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     (fake, gate)
 }
@@ -132,7 +132,7 @@ fn batches_are_part_of_one_old_revision_only() {
 
 #[test]
 fn wrong_types_are_415_and_406_and_too_much_is_413() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let top = "limits: {body: 64KiB}";
     let gate = Setup { top, ..Setup::of(&[("a", &fake)]) }.start();
     let client = gate.open();
@@ -166,8 +166,8 @@ fn wrong_types_are_415_and_406_and_too_much_is_413() {
 
 #[test]
 fn an_id_in_use_is_refused() {
-    use tidegate_fakes::fake_mcp::{Act, Tool};
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(500))]));
+    use tidegate_fakes::fake_mcp::{Tool, ToolAct};
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(500))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let params = json!({"name": "slow"});

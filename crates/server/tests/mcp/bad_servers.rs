@@ -1,7 +1,7 @@
 //! Servers that behave badly: a session opens at once all the same, and the others work.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Opening, Tool, ToolAct};
 use tidegate_testkit::{
     gate::Gate,
     time::{ms, now},
@@ -12,8 +12,8 @@ use crate::bed::{Setup, assert_unavailable, url};
 const MCP: &str = "connect_timeout: 1s,";
 
 /// A session with a bad server opens and works; the second does not even wait for it.
-fn check(what: &str, bad: Script) -> (Gate, FakeMcpServer, FakeMcpServer) {
-    let (good, bad) = (FakeMcpServer::start(Script::default()), FakeMcpServer::start(bad));
+fn check(what: &str, bad: McpScript) -> (Gate, FakeMcpServer, FakeMcpServer) {
+    let (good, bad) = (FakeMcpServer::start(McpScript::default()), FakeMcpServer::start(bad));
     let gate = Setup { mcp: MCP, ..Setup::of(&[("good", &good), ("bad", &bad)]) }.start();
     for limit in [2500, 1500] {
         let began = now();
@@ -28,26 +28,26 @@ fn check(what: &str, bad: Script) -> (Gate, FakeMcpServer, FakeMcpServer) {
 
 #[test]
 fn a_server_that_accepts_and_never_answers_delays_nobody() {
-    check("hang", Script { opening: Opening::Hang, ..Script::default() });
+    check("hang", McpScript { opening: Opening::Hang, ..McpScript::default() });
 }
 
 #[test]
 fn a_server_that_answers_after_thirty_seconds_delays_nobody() {
-    check("slow", Script { opening: Opening::Slow(30_000), ..Script::default() });
+    check("slow", McpScript { opening: Opening::Slow(30_000), ..McpScript::default() });
 }
 
 #[test]
 fn a_server_that_talks_nonsense_or_hangs_up_delays_nobody() {
-    check("garbage", Script { opening: Opening::Garbage, ..Script::default() });
-    check("close", Script { opening: Opening::Close, ..Script::default() });
-    check("status 500", Script { opening: Opening::Status(500), ..Script::default() });
-    check("status 404", Script { opening: Opening::Status(404), ..Script::default() });
+    check("garbage", McpScript { opening: Opening::Garbage, ..McpScript::default() });
+    check("close", McpScript { opening: Opening::Close, ..McpScript::default() });
+    check("status 500", McpScript { opening: Opening::Status(500), ..McpScript::default() });
+    check("status 404", McpScript { opening: Opening::Status(404), ..McpScript::default() });
 }
 
 #[test]
 fn a_server_that_refuses_our_credentials_is_left_out() {
     let authorization = Some("Bearer right".to_owned());
-    let script = Script { authorization, ..Script::default() };
+    let script = McpScript { authorization, ..McpScript::default() };
     let (gate, _good, _bad) = check("unauthorised", script.clone());
     assert_eq!(gate.open().tools(), ["good_echo"]);
     let fake = FakeMcpServer::start(script);
@@ -59,12 +59,12 @@ fn a_server_that_refuses_our_credentials_is_left_out() {
 
 #[test]
 fn a_server_that_floods_its_client_delays_nobody() {
-    let script = Script { flood: 20_000, ..Script::default() };
+    let script = McpScript { flood: 20_000, ..McpScript::default() };
     let (gate, _good, bad) = check("flood", script);
     let client = gate.open();
     tidegate_testkit::time::eventually("it has joined", || client.tools().len() == 2);
     assert_eq!(client.text("bad_echo"), "{}");
-    bad.change_tools(|tools| tools.push(Tool::new("flood", Act::Flood(20_000))));
+    bad.change_tools(|tools| tools.push(Tool::new("flood", ToolAct::Flood(20_000))));
     tidegate_testkit::time::eventually("the tool is known", || {
         client.request("tools/call", json!({"name": "bad_flood"}))["result"].is_object()
     });
@@ -73,7 +73,7 @@ fn a_server_that_floods_its_client_delays_nobody() {
 
 #[test]
 fn a_server_without_a_stream_of_its_own_works() {
-    let script = Script { has_get_stream: false, ..Script::default() };
+    let script = McpScript { has_get_stream: false, ..McpScript::default() };
     let (gate, _good, bad) = check("no GET", script);
     let client = gate.named("one");
     assert_eq!(client.text("bad_echo"), "{}");
@@ -83,7 +83,7 @@ fn a_server_without_a_stream_of_its_own_works() {
 
 #[test]
 fn a_server_without_session_ids_works() {
-    let script = Script { has_sessions: false, ..Script::default() };
+    let script = McpScript { has_sessions: false, ..McpScript::default() };
     let (gate, _good, bad) = check("no sessions", script);
     let client = gate.open();
     assert_eq!(client.text("bad_echo"), "{}");
@@ -98,7 +98,7 @@ fn a_server_of_every_revision_works_for_a_client_of_every_revision() {
     const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
     for spoken in VERSIONS {
         let versions = vec![spoken.to_owned()];
-        let fake = FakeMcpServer::start(Script { versions, ..Script::default() });
+        let fake = FakeMcpServer::start(McpScript { versions, ..McpScript::default() });
         let gate = Setup::of(&[("a", &fake)]).start();
         for version in VERSIONS {
             let client = gate.open_as(&Hello { version, ..Hello::default() });
@@ -111,7 +111,7 @@ fn a_server_of_every_revision_works_for_a_client_of_every_revision() {
 
 #[test]
 fn a_server_in_a_crash_loop_delays_nobody_and_is_named() {
-    let bad = Script::of(vec![Tool::new("crash", Act::Crash)]);
+    let bad = McpScript::of(vec![Tool::new("crash", ToolAct::Crash)]);
     let (gate, _good, bad) = check("crash", bad);
     let client = gate.open();
     for _ in 0..3 {
@@ -124,11 +124,11 @@ fn a_server_in_a_crash_loop_delays_nobody_and_is_named() {
 
 #[test]
 fn answers_with_wrong_ids_or_far_too_large_fail_alone() {
-    let bad = Script::of(vec![
-        Tool::new("wrong", Act::WrongId),
-        Tool::new("huge", Act::Big(20 << 20)),
-        Tool::new("big", Act::Big(4 << 20)),
-        Tool::new("echo", Act::Echo),
+    let bad = McpScript::of(vec![
+        Tool::new("wrong", ToolAct::WrongId),
+        Tool::new("huge", ToolAct::Big(20 << 20)),
+        Tool::new("big", ToolAct::Big(4 << 20)),
+        Tool::new("echo", ToolAct::Echo),
     ]);
     let fake = FakeMcpServer::start(bad);
     let mcp = "call_timeout: 3s,";

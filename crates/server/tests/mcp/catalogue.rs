@@ -1,14 +1,14 @@
 //! One list made of many: names, pages, changes, and definitions as their servers wrote them.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::time::eventually;
 
 use crate::bed::{Setup, count, url};
 
 fn with(names: &[&str]) -> FakeMcpServer {
-    let tool = |name: &&str| Tool::new(name, Act::Text((*name).to_owned()));
-    FakeMcpServer::start(Script::of(names.iter().map(tool).collect()))
+    let tool = |name: &&str| Tool::new(name, ToolAct::Text((*name).to_owned()));
+    FakeMcpServer::start(McpScript::of(names.iter().map(tool).collect()))
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn long_and_colliding_names_stay_within_the_limit_and_lead_to_their_own_tool() {
 
 #[test]
 fn ten_thousand_tools_over_pages_are_listed_whole_and_hold_nobody_up() {
-    let many = FakeMcpServer::start(Script { page: 500, ..Script::with_many(10_000) });
+    let many = FakeMcpServer::start(McpScript { page: 500, ..McpScript::with_many(10_000) });
     let few = with(&["look"]);
     let gate = Setup::of(&[("few", &few), ("many", &many)]).start();
     let client = gate.open();
@@ -97,7 +97,7 @@ fn ten_thousand_tools_over_pages_are_listed_whole_and_hold_nobody_up() {
 #[test]
 fn a_server_that_changes_its_tools_makes_the_list_change() {
     let (a, b) = (with(&["look", "grow"]), with(&["look"]));
-    a.change_tools(|tools| tools[1].acts = vec![Act::Add("grown".to_owned())]);
+    a.change_tools(|tools| tools[1].acts = vec![ToolAct::Add("grown".to_owned())]);
     let gate = Setup::of(&[("a", &a), ("b", &b)]).start();
     let client = gate.named("one");
     assert_eq!(client.tools().len(), 3);
@@ -114,7 +114,7 @@ fn a_server_that_changes_its_tools_makes_the_list_change() {
     let gone = client.request("tools/call", json!({"name": "a_look"}));
     assert_eq!(gone["error"]["code"], -32602, "{gone}");
     let changed = "tidegate_mcp_definitions_changed_total{server=\"a\"}";
-    a.change_tools(|tools| tools[0] = Tool::new("grow", Act::Echo).destructive());
+    a.change_tools(|tools| tools[0] = Tool::new("grow", ToolAct::Echo).destructive());
     eventually("a changed definition is reported", || gate.metric(changed) >= 1.0);
 }
 
@@ -135,8 +135,8 @@ fn what_a_server_says_of_its_list_is_handed_on_once_the_list_was_fetched() {
 #[test]
 fn definitions_are_listed_byte_for_byte_but_for_the_name() {
     let definition = r#"{"x-vendor":{"b":1.0,"a":[1e3,0.10]},"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["b","a"],"properties":{"b":{"type":"number","default":1.50},"a":{"enum":[12345678901234567890123,"\u00e9"]}},"$defs":{"z":{},"y":{}}},"name":"odd","title":"Odd \ud83c\udf0a","annotations":{"readOnlyHint":false,"x":null},"icons":[{"src":"data:,x","sizes":["48x48"]}],"execution":{"taskSupport":"optional"},"_meta":{"vendor/two":2,"vendor/one":1}}"#;
-    let odd = Tool::new("odd", Act::Echo).defined_as(definition);
-    let fake = FakeMcpServer::start(Script::of(vec![odd]));
+    let odd = Tool::new("odd", ToolAct::Echo).defined_as(definition);
+    let fake = FakeMcpServer::start(McpScript::of(vec![odd]));
     let listed = |gate: &tidegate_testkit::gate::Gate| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
         let client = gate.open();
@@ -156,7 +156,8 @@ fn definitions_are_listed_byte_for_byte_but_for_the_name() {
 
 #[test]
 fn instructions_of_servers_reach_the_client() {
-    let script = |text: &str| Script { instructions: Some(text.to_owned()), ..Script::default() };
+    let script =
+        |text: &str| McpScript { instructions: Some(text.to_owned()), ..McpScript::default() };
     let (a, b) = (FakeMcpServer::start(script("ask a")), FakeMcpServer::start(script("ask b")));
     let gate = Setup::of(&[("a", &a), ("b", &b)]).start();
     gate.open().tools();
@@ -166,9 +167,9 @@ fn instructions_of_servers_reach_the_client() {
 
 #[test]
 fn definitions_that_break_the_schema_are_left_out_and_cost_no_other() {
-    let tool = |name: &str, definition: &str| Tool::new(name, Act::Echo).defined_as(definition);
-    let fake = FakeMcpServer::start(Script::of(vec![
-        Tool::new("good", Act::Echo),
+    let tool = |name: &str, definition: &str| Tool::new(name, ToolAct::Echo).defined_as(definition);
+    let fake = FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("good", ToolAct::Echo),
         tool("bare", r#"{"name":"bare"}"#),
         tool("number", r#"{"name":7,"inputSchema":{"type":"object"}}"#),
         tool(

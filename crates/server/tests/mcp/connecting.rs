@@ -4,7 +4,7 @@
 use std::thread;
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Opening, Tool, ToolAct};
 use tidegate_testkit::{
     gate::Gate,
     mcp::text_of,
@@ -15,7 +15,7 @@ use crate::bed::{Setup, assert_error, assert_unavailable, count};
 use crate::visitor::Visitor;
 
 fn server(tool: &str) -> FakeMcpServer {
-    FakeMcpServer::start(Script::of(vec![Tool::new(tool, Act::Echo)]))
+    FakeMcpServer::start(McpScript::of(vec![Tool::new(tool, ToolAct::Echo)]))
 }
 
 /// A gateway with two servers whose lists are known.
@@ -46,7 +46,7 @@ fn a_server_that_is_slow_to_initialize_is_listed_before_and_its_calls_wait_for_i
 
 #[test]
 fn a_server_that_is_slow_from_the_start_is_in_the_first_list() {
-    let slow = Script { opening: Opening::Slow(800), ..Script::default() };
+    let slow = McpScript { opening: Opening::Slow(800), ..McpScript::default() };
     let b = FakeMcpServer::start(slow);
     let gate = Setup::of(&[("b", &b)]).start();
     assert_eq!(gate.open().tools(), ["echo"], "nobody knows its tools before");
@@ -113,7 +113,8 @@ fn calls_that_wait_together_share_one_connection() {
 
 #[test]
 fn what_belongs_to_a_server_that_was_never_reached_is_unavailable_and_not_unknown() {
-    let a = FakeMcpServer::start(Script::default().resource("memo://a", "A").prompt("greet", &[]));
+    let a =
+        FakeMcpServer::start(McpScript::default().resource("memo://a", "A").prompt("greet", &[]));
     let b = server("move");
     b.crash();
     for mcp in ["", "tools: search,"] {

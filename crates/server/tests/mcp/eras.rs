@@ -1,7 +1,7 @@
 //! Clients and servers of different eras of the protocol, through the gateway.
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Era, FakeMcpServer, McpScript, Opening, Tool, ToolAct};
 use tidegate_testkit::{
     http::End,
     mcp::{Hello, McpClient, text_of},
@@ -11,17 +11,17 @@ use tidegate_testkit::{
 use crate::bed::Setup;
 use crate::visitor::{VERSION, Visitor};
 
-fn script() -> Script {
-    let script = Script::of(vec![
-        Tool::new("echo", Act::Echo),
-        Tool::new("hang", Act::Hang),
-        Tool::new("steps", Act::Progress { steps: 3, every_ms: 1 }),
-        Tool::new("log", Act::Logs(vec!["debug".to_owned(), "error".to_owned()])),
-        Tool::new("ask", Act::Elicit),
-        Tool::new("sample", Act::Sample),
-        Tool::new("roots", Act::Roots),
-        Tool::new("add", Act::Add("added".to_owned())),
-        Tool::new("touch", Act::Touch("memo://a".to_owned())),
+fn script() -> McpScript {
+    let script = McpScript::of(vec![
+        Tool::new("echo", ToolAct::Echo),
+        Tool::new("hang", ToolAct::Hang),
+        Tool::new("steps", ToolAct::Progress { steps: 3, every_ms: 1 }),
+        Tool::new("log", ToolAct::Logs(vec!["debug".to_owned(), "error".to_owned()])),
+        Tool::new("ask", ToolAct::Elicit),
+        Tool::new("sample", ToolAct::Sample),
+        Tool::new("roots", ToolAct::Roots),
+        Tool::new("add", ToolAct::Add("added".to_owned())),
+        Tool::new("touch", ToolAct::Touch("memo://a".to_owned())),
     ]);
     script.resource("memo://a", "A").prompt("greet", &["who"])
 }
@@ -31,7 +31,7 @@ fn servers() -> Vec<(&'static str, FakeMcpServer)> {
     vec![
         ("sessions", FakeMcpServer::start(script())),
         ("stateless", FakeMcpServer::start(script().stateless())),
-        ("both", FakeMcpServer::start(Script { era: Era::Both, ..script() })),
+        ("both", FakeMcpServer::start(McpScript { era: Era::Both, ..script() })),
         ("old", FakeMcpServer::start(script().over_sse())),
     ]
 }
@@ -323,7 +323,7 @@ fn an_era_is_asked_for_once() {
 
 #[test]
 fn an_unclear_answer_to_the_question_of_era_is_not_remembered() {
-    let script = Script { opening: Opening::Status(503), ..script().stateless() };
+    let script = McpScript { opening: Opening::Status(503), ..script().stateless() };
     let fake = FakeMcpServer::start(script);
     let gate = Setup { health: "failure_threshold: 100", ..Setup::of(&[("a", &fake)]) }.start();
     let visitor = Visitor::of(gate.address());
@@ -335,7 +335,7 @@ fn an_unclear_answer_to_the_question_of_era_is_not_remembered() {
 
 #[test]
 fn an_era_that_was_unclear_when_sessions_were_found_is_found_later() {
-    let script = Script { era: Era::Both, discover_status: Some(503), ..script() };
+    let script = McpScript { era: Era::Both, discover_status: Some(503), ..script() };
     let fake = FakeMcpServer::start(script);
     let gate = Setup::of(&[("a", &fake)]).start();
     assert_eq!(text_of(&gate.open().call("echo", json!({}))), "{}", "in a session");

@@ -3,7 +3,7 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Opening, Tool, ToolAct};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     gate::Gate,
@@ -15,13 +15,13 @@ use tidegate_testkit::{
 use crate::bed::Setup;
 use crate::visitor::{VERSION, Visitor};
 
-fn script() -> Script {
-    Script::of(vec![
-        Tool::new("echo", Act::Echo),
-        Tool::new("slow", Act::Slow(300)),
-        Tool::new("hang", Act::Hang),
-        Tool::new("rounds", Act::Rounds(99)),
-        Tool::new("flood", Act::Flood(2_000)),
+fn script() -> McpScript {
+    McpScript::of(vec![
+        Tool::new("echo", ToolAct::Echo),
+        Tool::new("slow", ToolAct::Slow(300)),
+        Tool::new("hang", ToolAct::Hang),
+        Tool::new("rounds", ToolAct::Rounds(99)),
+        Tool::new("flood", ToolAct::Flood(2_000)),
     ])
 }
 
@@ -111,7 +111,7 @@ fn a_client_that_does_not_read_holds_up_nobody() {
     assert_eq!(visitor.call("echo")["resultType"], "complete");
     drop(deaf);
     let mut alive = visitor.listen(json!({"toolsListChanged": true}));
-    fake.change_tools(|tools| tools.push(Tool::new("more", Act::Echo)));
+    fake.change_tools(|tools| tools.push(Tool::new("more", ToolAct::Echo)));
     let told: Value = alive.message().expect("a word");
     assert_eq!(told["method"], "notifications/tools/list_changed");
 }
@@ -154,9 +154,9 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
 
 #[test]
 fn a_question_reaches_the_client_whose_call_caused_it_or_nobody() {
-    let script = Script::of(vec![
-        Tool::new("ask", Act::Rounds(2)).then(Act::Echo),
-        Tool::new("slow", Act::Slow(1_500)),
+    let script = McpScript::of(vec![
+        Tool::new("ask", ToolAct::Rounds(2)).then(ToolAct::Echo),
+        Tool::new("slow", ToolAct::Slow(1_500)),
     ]);
     // Over one stream of events nothing says which call a question belongs to.
     let fake = FakeMcpServer::start(script.over_sse());
@@ -219,7 +219,7 @@ fn an_event_id_beyond_all_numbers_is_only_an_unknown_one() {
 
 #[test]
 fn a_call_that_waits_for_its_client_does_not_hold_up_the_end() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("ask", Act::Elicit)]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("ask", ToolAct::Elicit)]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let visitor = Visitor::able(gate.address(), json!({"elicitation": {}}));
     assert_eq!(visitor.call("ask")["resultType"], "input_required");

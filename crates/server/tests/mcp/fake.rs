@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Lost, McpScript, Opening, Tool, ToolAct};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     http::End,
@@ -11,21 +11,21 @@ use tidegate_testkit::{
     time::{ms, now},
 };
 
-fn all_acts() -> Script {
-    let script = Script::of(vec![
-        Tool::new("echo", Act::Echo),
-        Tool::new("count", Act::Count),
-        Tool::new("steps", Act::Progress { steps: 3, every_ms: 1 }),
-        Tool::new("sample", Act::Sample),
-        Tool::new("hang", Act::Hang),
-        Tool::new("log", Act::Logs(vec!["debug".to_owned(), "error".to_owned()])),
-        Tool::new("cut", Act::CutAfter).then(Act::Echo),
-        Tool::new("cut_before", Act::CutBefore),
-        Tool::new("busy", Act::Status { status: 503, retry_after: Some("7".to_owned()) }),
-        Tool::new("add", Act::Add("added".to_owned())),
-        Tool::new("touch", Act::Touch("memo://a".to_owned())),
-        Tool::new("drop", Act::Drop(50)),
-        Tool::new("crash", Act::Crash),
+fn all_acts() -> McpScript {
+    let script = McpScript::of(vec![
+        Tool::new("echo", ToolAct::Echo),
+        Tool::new("count", ToolAct::Count),
+        Tool::new("steps", ToolAct::Progress { steps: 3, every_ms: 1 }),
+        Tool::new("sample", ToolAct::Sample),
+        Tool::new("hang", ToolAct::Hang),
+        Tool::new("log", ToolAct::Logs(vec!["debug".to_owned(), "error".to_owned()])),
+        Tool::new("cut", ToolAct::CutAfter).then(ToolAct::Echo),
+        Tool::new("cut_before", ToolAct::CutBefore),
+        Tool::new("busy", ToolAct::Status { status: 503, retry_after: Some("7".to_owned()) }),
+        Tool::new("add", ToolAct::Add("added".to_owned())),
+        Tool::new("touch", ToolAct::Touch("memo://a".to_owned())),
+        Tool::new("drop", ToolAct::Drop(50)),
+        Tool::new("crash", ToolAct::Crash),
     ]);
     script.resource("memo://a", "A").prompt("greet", &["who"])
 }
@@ -33,7 +33,7 @@ fn all_acts() -> Script {
 #[test]
 fn tools_resources_and_prompts_answer_and_count_by_session() {
     for answers_json in [false, true] {
-        let fake = FakeMcpServer::start(Script { answers_json, page: 2, ..all_acts() });
+        let fake = FakeMcpServer::start(McpScript { answers_json, page: 2, ..all_acts() });
         let (a, b) = (McpClient::open(fake.address()), McpClient::open(fake.address()));
         assert_eq!(a.tools().len(), 13);
         assert_eq!(text_of(&a.call("echo", json!({"text": "hi"}))), r#"{"text":"hi"}"#);
@@ -55,7 +55,7 @@ fn tools_resources_and_prompts_answer_and_count_by_session() {
 
 #[test]
 fn what_is_said_during_a_call_comes_on_its_stream_and_before_the_answer() {
-    let fake = FakeMcpServer::start(Script { primes: true, ..all_acts() });
+    let fake = FakeMcpServer::start(McpScript { primes: true, ..all_acts() });
     let client = McpClient::open(fake.address());
     let call = |tool| json!({"name": tool, "_meta": {"progressToken": "p"}});
     let said = client.start("tools/call", call("steps")).all();
@@ -83,7 +83,7 @@ fn a_cancelled_call_ends_without_an_answer() {
 #[test]
 fn a_cut_and_a_status_are_what_the_wire_shows() {
     for answers_json in [false, true] {
-        let fake = FakeMcpServer::start(Script { answers_json, ..all_acts() });
+        let fake = FakeMcpServer::start(McpScript { answers_json, ..all_acts() });
         let client = McpClient::open(fake.address());
         let call = |tool: &str| {
             let params = json!({"name": tool, "arguments": {}});
@@ -122,7 +122,7 @@ fn a_lost_session_is_answered_in_three_ways() {
 
 #[test]
 fn notices_come_on_the_stream_of_no_request_and_can_be_resumed() {
-    let fake = FakeMcpServer::start(Script { primes: true, ..all_acts() });
+    let fake = FakeMcpServer::start(McpScript { primes: true, ..all_acts() });
     let client = McpClient::open(fake.address());
     client.result("resources/subscribe", json!({"uri": "memo://a"}));
     let mut stream = client.listen();
@@ -163,7 +163,7 @@ fn a_crash_cuts_everything_and_a_restart_remembers_no_session() {
 
 #[test]
 fn an_opening_can_hang_and_be_refused() {
-    let fake = FakeMcpServer::start(Script { opening: Opening::Hang, ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { opening: Opening::Hang, ..McpScript::default() });
     let ask = Ask {
         verb: "POST",
         path: "/mcp",
@@ -185,7 +185,7 @@ fn an_opening_can_hang_and_be_refused() {
 
 #[test]
 fn what_a_client_does_wrong_is_noted() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let client = McpClient::open(fake.address());
     client.start_as(json!(1), "ping", json!({})).finish();
     client.start_as(json!(1), "ping", json!({})).finish();

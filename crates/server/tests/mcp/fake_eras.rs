@@ -2,7 +2,7 @@
 //! tested first.
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, Era, FakeMcpServer, Opening, Script, Tool};
+use tidegate_fakes::fake_mcp::{Era, FakeMcpServer, McpScript, Opening, Tool, ToolAct};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     http::End,
@@ -12,16 +12,16 @@ use tidegate_testkit::{
 
 const VERSION: &str = "2026-07-28";
 
-fn tools() -> Script {
-    let script = Script::of(vec![
-        Tool::new("echo", Act::Echo),
-        Tool::new("hang", Act::Hang),
-        Tool::new("steps", Act::Progress { steps: 2, every_ms: 1 }),
-        Tool::new("log", Act::Logs(vec!["debug".to_owned(), "error".to_owned()])),
-        Tool::new("ask", Act::Elicit),
-        Tool::new("add", Act::Add("added".to_owned())),
-        Tool::new("touch", Act::Touch("memo://a".to_owned())),
-        Tool::new("cut", Act::CutAfter),
+fn tools() -> McpScript {
+    let script = McpScript::of(vec![
+        Tool::new("echo", ToolAct::Echo),
+        Tool::new("hang", ToolAct::Hang),
+        Tool::new("steps", ToolAct::Progress { steps: 2, every_ms: 1 }),
+        Tool::new("log", ToolAct::Logs(vec!["debug".to_owned(), "error".to_owned()])),
+        Tool::new("ask", ToolAct::Elicit),
+        Tool::new("add", ToolAct::Add("added".to_owned())),
+        Tool::new("touch", ToolAct::Touch("memo://a".to_owned())),
+        Tool::new("cut", ToolAct::CutAfter),
     ]);
     script.resource("memo://a", "A").named("quay")
 }
@@ -75,7 +75,7 @@ fn answer(fake: &FakeMcpServer, method: &str, more: Value) -> Value {
 #[test]
 fn without_a_session_every_request_stands_for_itself() {
     for answers_json in [false, true] {
-        let script = Script { answers_json, ttl_ms: 7, ..tools().stateless() };
+        let script = McpScript { answers_json, ttl_ms: 7, ..tools().stateless() };
         let fake = FakeMcpServer::start(script);
         let found = answer(&fake, "server/discover", json!({}))["result"].clone();
         assert_eq!(found["supportedVersions"], json!([VERSION]));
@@ -206,7 +206,7 @@ fn a_listener_is_told_what_changes_until_either_side_ends_it() {
 #[test]
 fn a_closed_stream_cancels_its_request() {
     for answers_json in [false, true] {
-        let fake = FakeMcpServer::start(Script { answers_json, ..tools().stateless() });
+        let fake = FakeMcpServer::start(McpScript { answers_json, ..tools().stateless() });
         let params = || params(json!({}), json!({"name": "hang"}));
         if answers_json {
             let headers = format!(
@@ -232,7 +232,7 @@ fn a_closed_stream_cancels_its_request() {
 
 #[test]
 fn both_eras_are_answered_at_one_address() {
-    let fake = FakeMcpServer::start(Script { era: Era::Both, ..tools() });
+    let fake = FakeMcpServer::start(McpScript { era: Era::Both, ..tools() });
     let client = McpClient::open(fake.address());
     assert_eq!(client.text("echo"), "{}");
     let found = answer(&fake, "server/discover", json!({}))["result"].clone();
@@ -249,7 +249,7 @@ fn both_eras_are_answered_at_one_address() {
 
 #[test]
 fn the_first_question_of_a_client_can_be_refused() {
-    let script = Script { opening: Opening::Status(503), ..tools().stateless() };
+    let script = McpScript { opening: Opening::Status(503), ..tools().stateless() };
     let fake = FakeMcpServer::start(script);
     let refused = ask(&fake, "server/discover", params(json!({}), json!({})));
     assert_eq!(refused.expect("an answer").status, 503);

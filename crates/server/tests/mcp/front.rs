@@ -1,7 +1,7 @@
 //! The endpoint itself: opening, versions, ending, falling back, hosts and origins.
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{FakeMcpServer, Opening, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Opening};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     gate::Gate,
@@ -12,7 +12,7 @@ use tidegate_testkit::{
 use crate::bed::{Setup, count};
 
 fn bed() -> (FakeMcpServer, Gate) {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     (fake, gate)
 }
@@ -132,9 +132,9 @@ fn other_methods_of_http_are_not_allowed() {
 
 #[test]
 fn the_oldest_idle_session_makes_room_and_a_busy_one_does_not() {
-    use tidegate_fakes::fake_mcp::{Act, Tool};
-    let tools = vec![Tool::new("slow", Act::Slow(1500)), Tool::new("echo", Act::Echo)];
-    let fake = FakeMcpServer::start(Script::of(tools));
+    use tidegate_fakes::fake_mcp::{Tool, ToolAct};
+    let tools = vec![Tool::new("slow", ToolAct::Slow(1500)), Tool::new("echo", ToolAct::Echo)];
+    let fake = FakeMcpServer::start(McpScript::of(tools));
     let gate = Setup { mcp: "session: {max: 2},", ..Setup::of(&[("a", &fake)]) }.start();
     let busy = gate.open();
     let call = busy.start("tools/call", json!({"name": "slow"}));
@@ -147,9 +147,9 @@ fn the_oldest_idle_session_makes_room_and_a_busy_one_does_not() {
 
 #[test]
 fn an_idle_session_is_reaped_and_one_with_a_call_in_flight_is_not() {
-    use tidegate_fakes::fake_mcp::{Act, Tool};
-    let tools = vec![Tool::new("slow", Act::Slow(2500)), Tool::new("echo", Act::Echo)];
-    let fake = FakeMcpServer::start(Script::of(tools));
+    use tidegate_fakes::fake_mcp::{Tool, ToolAct};
+    let tools = vec![Tool::new("slow", ToolAct::Slow(2500)), Tool::new("echo", ToolAct::Echo)];
+    let fake = FakeMcpServer::start(McpScript::of(tools));
     let gate = Setup { mcp: "session: {idle: 1s},", ..Setup::of(&[("a", &fake)]) }.start();
     let (idle, busy) = (gate.named("idle"), gate.named("busy"));
     idle.tools();

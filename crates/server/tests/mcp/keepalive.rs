@@ -1,7 +1,7 @@
 //! Keepalive of a session's idle connections.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Ping, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Lost, McpScript, Ping, Tool, ToolAct};
 use tidegate_testkit::{
     gate::Gate,
     time::{eventually, ms, now, pause},
@@ -28,7 +28,7 @@ fn gaps(fake: &FakeMcpServer) -> Vec<u64> {
 
 #[test]
 fn probes_of_an_idle_connection_are_counted_and_jittered() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = gate(&fake, "every: 200ms, jitter: 50%");
     let client = gate.open();
     client.tools();
@@ -48,7 +48,7 @@ fn probes_of_an_idle_connection_are_counted_and_jittered() {
 
 #[test]
 fn real_traffic_postpones_a_probe() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = gate(&fake, "every: 1s, jitter: 0%");
     let client = gate.open();
     let until = now() + ms(2500);
@@ -62,7 +62,7 @@ fn real_traffic_postpones_a_probe() {
 
 #[test]
 fn three_failures_disable_it_charge_the_breaker_once_and_a_trial_enables_it_again() {
-    let fake = FakeMcpServer::start(Script { ping: Ping::Hang, ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Hang, ..McpScript::default() });
     let gate = gate(&fake, "every: 100ms, jitter: 0%, timeout: 50ms, failures: 3, quiet: 3s");
     let client = gate.open();
     client.tools();
@@ -82,7 +82,7 @@ fn three_failures_disable_it_charge_the_breaker_once_and_a_trial_enables_it_agai
 
 #[test]
 fn closing_a_session_stops_it_at_once_even_with_a_probe_hanging() {
-    let fake = FakeMcpServer::start(Script { ping: Ping::Hang, ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Hang, ..McpScript::default() });
     let gate = gate(&fake, "every: 100ms, jitter: 0%, timeout: 30s");
     let client = gate.open();
     client.tools();
@@ -97,7 +97,7 @@ fn closing_a_session_stops_it_at_once_even_with_a_probe_hanging() {
 
 #[test]
 fn a_probe_that_hangs_delays_no_call() {
-    let fake = FakeMcpServer::start(Script { ping: Ping::Hang, ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Hang, ..McpScript::default() });
     let gate = gate(&fake, "every: 100ms, jitter: 0%, timeout: 30s");
     let client = gate.open();
     client.tools();
@@ -109,7 +109,7 @@ fn a_probe_that_hangs_delays_no_call() {
 
 #[test]
 fn a_tool_can_be_the_probe() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let tool = "method: tool, tool: {name: echo, args: {text: still there?}}";
     let gate = gate(&fake, &format!("every: 100ms, jitter: 0%, {tool}"));
     let client = gate.open();
@@ -122,7 +122,7 @@ fn a_tool_can_be_the_probe() {
 
 #[test]
 fn without_a_method_nothing_is_sent() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = gate(&fake, "method: none, every: 50ms");
     let client = gate.open();
     client.tools();
@@ -133,7 +133,7 @@ fn without_a_method_nothing_is_sent() {
 
 #[test]
 fn a_lost_session_is_noticed_by_the_probe_and_regained() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = gate(&fake, "every: 200ms, jitter: 0%");
     let client = gate.open();
     client.tools();
@@ -147,8 +147,8 @@ fn a_lost_session_is_noticed_by_the_probe_and_regained() {
 
 #[test]
 fn a_server_that_does_not_know_ping_keeps_its_session_and_its_state() {
-    let script = Script::of(vec![Tool::new("count", Act::Count)]);
-    let fake = FakeMcpServer::start(Script { ping: Ping::Unknown, ..script });
+    let script = McpScript::of(vec![Tool::new("count", ToolAct::Count)]);
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Unknown, ..script });
     let gate = gate(&fake, "every: 100ms, jitter: 0%, failures: 2, quiet: 1h");
     let client = gate.open();
     let first = client.text("count");
@@ -161,7 +161,7 @@ fn a_server_that_does_not_know_ping_keeps_its_session_and_its_state() {
 
 #[test]
 fn an_http_error_without_a_message_is_a_failure() {
-    let fake = FakeMcpServer::start(Script { ping: Ping::Status(500), ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Status(500), ..McpScript::default() });
     let gate = gate(&fake, "every: 100ms, jitter: 0%, failures: 2, quiet: 1h");
     let client = gate.open();
     client.tools();
@@ -175,7 +175,7 @@ fn an_http_error_without_a_message_is_a_failure() {
 
 #[test]
 fn after_the_quiet_window_one_trial_decides() {
-    let fake = FakeMcpServer::start(Script { ping: Ping::Hang, ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Hang, ..McpScript::default() });
     let gate = gate(&fake, "every: 100ms, jitter: 0%, timeout: 50ms, failures: 3, quiet: 1s");
     let client = gate.open();
     client.tools();
@@ -190,7 +190,7 @@ fn after_the_quiet_window_one_trial_decides() {
 #[test]
 fn an_answer_that_the_session_is_lost_is_no_failure() {
     for lost in [Lost::NotFound, Lost::BadRequest, Lost::RpcError] {
-        let fake = FakeMcpServer::start(Script { lost, ..Script::default() });
+        let fake = FakeMcpServer::start(McpScript { lost, ..McpScript::default() });
         let gate = gate(&fake, "every: 200ms, jitter: 0%");
         let client = gate.open();
         client.tools();

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     machine::{is_long, resident_kib},
     time::{eventually, ms, now},
@@ -14,15 +14,15 @@ use crate::bed::{Setup, count, url};
 #[test]
 fn a_reload_keeps_sessions_and_their_connections() {
     let (a, b) = (
-        FakeMcpServer::start(Script::of(vec![Tool::new("count", Act::Count)])),
-        FakeMcpServer::start(Script::default()),
+        FakeMcpServer::start(McpScript::of(vec![Tool::new("count", ToolAct::Count)])),
+        FakeMcpServer::start(McpScript::default()),
     );
     let setup = Setup::of(&[("a", &a), ("b", &b)]);
     let gate = setup.start();
     let client = gate.named("one");
     let first = client.text("a_count");
     assert!(first.ends_with("call 1"), "{first}");
-    let c = FakeMcpServer::start(Script::default());
+    let c = FakeMcpServer::start(McpScript::default());
     gate.reload(&setup.clone().and("c", url(&c, "")).yaml());
     let second = client.text("a_count");
     assert_eq!(second, first.replace("call 1", "call 2"), "the same backend session");
@@ -40,7 +40,7 @@ fn a_reload_keeps_sessions_and_their_connections() {
 
 #[test]
 fn shutdown_deletes_every_backend_session() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let clients: Vec<_> = (0..5).map(|_| gate.open()).collect();
     for client in &clients {
@@ -59,8 +59,8 @@ fn shutdown_deletes_every_backend_session() {
 
 #[test]
 fn shutdown_does_not_wait_for_servers_that_hang() {
-    let tools = vec![Tool::new("hang", Act::Hang)];
-    let fake = FakeMcpServer::start(Script::of(tools));
+    let tools = vec![Tool::new("hang", ToolAct::Hang)];
+    let fake = FakeMcpServer::start(McpScript::of(tools));
     let top = "shutdown: {drain: 500ms}";
     let gate = Setup { top, ..Setup::of(&[("a", &fake)]) }.start();
     let client = gate.open();
@@ -75,8 +75,8 @@ fn shutdown_does_not_wait_for_servers_that_hang() {
 
 #[test]
 fn a_call_in_flight_is_finished_when_its_session_is_deleted() {
-    let tools = vec![Tool::new("slow", Act::Slow(500))];
-    let fake = FakeMcpServer::start(Script::of(tools));
+    let tools = vec![Tool::new("slow", ToolAct::Slow(500))];
+    let fake = FakeMcpServer::start(McpScript::of(tools));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.named("one");
     let call = client.start("tools/call", json!({"name": "slow"}));
@@ -113,7 +113,7 @@ fn many_sessions_come_and_go() {
     }
     let is_long = is_long();
     let (sessions, servers) = if is_long { (1000, 5) } else { (100, 2) };
-    let fakes: Vec<_> = (0..servers).map(|_| FakeMcpServer::start(Script::default())).collect();
+    let fakes: Vec<_> = (0..servers).map(|_| FakeMcpServer::start(McpScript::default())).collect();
     let named = ["a", "b", "c", "d", "e"].into_iter().zip(&fakes).collect::<Vec<_>>();
     let top = "limits: {connections: 20000}";
     let gate = Setup { top, ..Setup::of(&named) }.start();

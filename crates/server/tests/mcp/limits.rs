@@ -2,7 +2,7 @@
 //! name, and charges nobody.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     mcp::{McpClient, post, text_of, usual},
     time::{ms, pause},
@@ -18,7 +18,7 @@ fn failures(gate: &tidegate_testkit::gate::Gate, server: &str) -> (bool, u64) {
 
 #[test]
 fn a_request_over_the_limit_is_refused_with_413_and_the_session_goes_on() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let top = "limits: {mcp_body: 64KiB}";
     let gate = Setup { top, ..Setup::of(&[("a", &fake)]) }.start();
     let client = gate.open();
@@ -35,7 +35,7 @@ fn a_request_over_the_limit_is_refused_with_413_and_the_session_goes_on() {
 
 #[test]
 fn a_request_that_announces_too_much_is_refused_before_it_is_read() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let headers = format!("{}content-length: 5000000\r\n", usual());
     // Only the head is sent: the default of 4 MiB refuses it without a byte of the body.
@@ -45,10 +45,10 @@ fn a_request_that_announces_too_much_is_refused_before_it_is_read() {
 
 #[test]
 fn answers_over_the_limit_fail_alone_and_charge_nobody() {
-    let huge = Tool::new("huge", Act::Big(70 << 10)).read_only();
+    let huge = Tool::new("huge", ToolAct::Big(70 << 10)).read_only();
     for answers_json in [true, false] {
-        let tools = vec![huge.clone(), Tool::new("change", Act::Big(70 << 10))];
-        let fake = FakeMcpServer::start(Script { answers_json, ..Script::of(tools) });
+        let tools = vec![huge.clone(), Tool::new("change", ToolAct::Big(70 << 10))];
+        let fake = FakeMcpServer::start(McpScript { answers_json, ..McpScript::of(tools) });
         let setup = Setup::of(&[("a", &fake)]);
         let (health, top) = ("failure_threshold: 1", "limits: {mcp_answer: 64KiB}");
         let gate = Setup { health, top, ..setup }.start();
@@ -67,7 +67,7 @@ fn answers_over_the_limit_fail_alone_and_charge_nobody() {
 
 #[test]
 fn a_changed_limit_on_answers_binds_connections_that_are_there() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("big", Act::Big(70 << 10))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("big", ToolAct::Big(70 << 10))]));
     let setup = Setup::of(&[("a", &fake)]);
     let gate = setup.start();
     let client = gate.open();
@@ -80,10 +80,10 @@ fn a_changed_limit_on_answers_binds_connections_that_are_there() {
 #[test]
 fn a_list_over_the_limit_takes_nothing_else_along() {
     let tools: Vec<Tool> = (0..100)
-        .map(|n| Tool::new(&format!("tool_{n}"), Act::Echo).about(&"x".repeat(1024)))
+        .map(|n| Tool::new(&format!("tool_{n}"), ToolAct::Echo).about(&"x".repeat(1024)))
         .collect();
-    let fake = FakeMcpServer::start(Script::of(tools).resource("memo://a", "A"));
-    let good = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::of(tools).resource("memo://a", "A"));
+    let good = FakeMcpServer::start(McpScript::default());
     let top = "limits: {mcp_answer: 64KiB}";
     let gate = Setup { top, ..Setup::of(&[("a", &fake), ("good", &good)]) }.start();
     let client = gate.open();
@@ -94,7 +94,7 @@ fn a_list_over_the_limit_takes_nothing_else_along() {
 
 #[test]
 fn a_long_list_comes_whole_to_a_client_that_does_not_page() {
-    let fake = FakeMcpServer::start(Script::with_many(2500));
+    let fake = FakeMcpServer::start(McpScript::with_many(2500));
     let gate = Setup::of(&[("a", &fake)]).start();
     let page = gate.open().result("tools/list", json!({}));
     assert_eq!(page["tools"].as_array().map(Vec::len), Some(2500));
@@ -103,7 +103,7 @@ fn a_long_list_comes_whole_to_a_client_that_does_not_page() {
 
 #[test]
 fn a_list_larger_than_an_answer_comes_in_pages_whose_cursors_hold() {
-    let fake = FakeMcpServer::start(Script { page: 20, ..Script::with_many(600) });
+    let fake = FakeMcpServer::start(McpScript { page: 20, ..McpScript::with_many(600) });
     let top = "limits: {mcp_answer: 16KiB}";
     let gate = Setup { top, ..Setup::of(&[("a", &fake)]) }.start();
     let client = gate.open();
@@ -115,7 +115,7 @@ fn a_list_larger_than_an_answer_comes_in_pages_whose_cursors_hold() {
 
 #[test]
 fn waiting_for_a_turn_costs_no_time_of_the_call_and_ends_as_busy() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(1500))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(1500))]));
     let (mcp, health) = ("call_timeout: 2s,", "failure_threshold: 1");
     let setup = Setup { mcp, health, ..Setup::of(&[]) };
     let gate = setup.and("a", url(&fake, "max_calls: 1")).start();
@@ -140,9 +140,11 @@ fn waiting_for_a_turn_costs_no_time_of_the_call_and_ends_as_busy() {
 #[test]
 fn in_a_group_a_call_without_a_turn_goes_on_at_the_next_member() {
     let tools = |name: &str| {
-        let tools =
-            vec![Tool::new("slow", Act::Slow(1500)), Tool::new("who", Act::Text(name.into()))];
-        FakeMcpServer::start(Script::of(tools))
+        let tools = vec![
+            Tool::new("slow", ToolAct::Slow(1500)),
+            Tool::new("who", ToolAct::Text(name.into())),
+        ];
+        FakeMcpServer::start(McpScript::of(tools))
     };
     let (a, b) = (tools("a"), tools("b"));
     let mcp = "call_timeout: 2s, replicas: {search: [a, b]},";
@@ -168,7 +170,7 @@ fn in_a_group_a_call_without_a_turn_goes_on_at_the_next_member() {
 
 #[test]
 fn large_arguments_arrive_as_they_were_sent_in_both_eras_and_from_the_search() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     for (mcp, tool) in [("", "echo"), ("tools: search,", "call_tool")] {
         let gate = Setup { mcp, ..Setup::of(&[("a", &fake)]) }.start();
         let own = json!({"b": "x".repeat(3 << 20), "a": [1.0, {"é": null}]});

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Lost, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, Lost, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     mcp::text_of,
     time::{eventually, ms, now},
@@ -15,7 +15,8 @@ use crate::bed::{Setup, assert_unavailable, count};
 fn twenty_calls_that_meet_a_lost_session_cause_one_reinitialise() {
     for lost in [Lost::NotFound, Lost::BadRequest, Lost::RpcError] {
         for answers_json in [false, true] {
-            let fake = FakeMcpServer::start(Script { lost, answers_json, ..Script::default() });
+            let fake =
+                FakeMcpServer::start(McpScript { lost, answers_json, ..McpScript::default() });
             let gate = Setup::of(&[("a", &fake)]).start();
             let client = Arc::new(gate.open());
             assert_eq!(client.text("echo"), "{}");
@@ -41,7 +42,7 @@ fn twenty_calls_that_meet_a_lost_session_cause_one_reinitialise() {
 
 #[test]
 fn a_reinitialise_that_fails_is_one_failure_for_all_that_waited() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup { health: "failure_threshold: 5", ..Setup::of(&[("a", &fake)]) }.start();
     let client = Arc::new(gate.open());
     assert_eq!(client.text("echo"), "{}");
@@ -65,11 +66,11 @@ fn a_reinitialise_that_fails_is_one_failure_for_all_that_waited() {
 #[test]
 fn a_tool_without_hints_is_delivered_once_and_its_result_is_unknown() {
     for answers_json in [false, true] {
-        let fake = FakeMcpServer::start(Script {
+        let fake = FakeMcpServer::start(McpScript {
             answers_json,
-            ..Script::of(vec![
-                Tool::new("pay", Act::CutAfter).then(Act::Echo),
-                Tool::new("wipe", Act::CutAfter).then(Act::Echo).destructive(),
+            ..McpScript::of(vec![
+                Tool::new("pay", ToolAct::CutAfter).then(ToolAct::Echo),
+                Tool::new("wipe", ToolAct::CutAfter).then(ToolAct::Echo).destructive(),
             ])
         });
         let gate = Setup::of(&[("a", &fake)]).start();
@@ -87,12 +88,16 @@ fn a_tool_without_hints_is_delivered_once_and_its_result_is_unknown() {
 #[test]
 fn a_tool_that_only_reads_or_is_idempotent_is_replayed_once() {
     for answers_json in [false, true] {
-        let fake = FakeMcpServer::start(Script {
+        let fake = FakeMcpServer::start(McpScript {
             answers_json,
-            ..Script::of(vec![
-                Tool::new("look", Act::CutAfter).then(Act::Text("seen".to_owned())).read_only(),
-                Tool::new("set", Act::CutAfter).then(Act::Text("seen".to_owned())).idempotent(),
-                Tool::new("never", Act::CutAfter).read_only(),
+            ..McpScript::of(vec![
+                Tool::new("look", ToolAct::CutAfter)
+                    .then(ToolAct::Text("seen".to_owned()))
+                    .read_only(),
+                Tool::new("set", ToolAct::CutAfter)
+                    .then(ToolAct::Text("seen".to_owned()))
+                    .idempotent(),
+                Tool::new("never", ToolAct::CutAfter).read_only(),
             ])
         });
         let gate = Setup::of(&[("a", &fake)]).start();
@@ -109,9 +114,9 @@ fn a_tool_that_only_reads_or_is_idempotent_is_replayed_once() {
 
 #[test]
 fn a_call_that_takes_too_long_is_answered_cancelled_and_not_replayed() {
-    let fake = FakeMcpServer::start(Script::of(vec![
-        Tool::new("hang", Act::Hang),
-        Tool::new("echo", Act::Echo),
+    let fake = FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("hang", ToolAct::Hang),
+        Tool::new("echo", ToolAct::Echo),
     ]));
     let mcp = "call_timeout: 300ms,";
     let gate = Setup { mcp, ..Setup::of(&[("a", &fake)]) }.start();
@@ -129,7 +134,7 @@ fn a_call_that_takes_too_long_is_answered_cancelled_and_not_replayed() {
 
 #[test]
 fn what_a_client_set_is_set_again_after_a_reinitialise() {
-    let script = Script::of(vec![Tool::new("touch", Act::Touch("memo://a".to_owned()))]);
+    let script = McpScript::of(vec![Tool::new("touch", ToolAct::Touch("memo://a".to_owned()))]);
     let fake = FakeMcpServer::start(script.resource("memo://a", "A"));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
@@ -147,10 +152,10 @@ fn what_a_client_set_is_set_again_after_a_reinitialise() {
 
 #[test]
 fn a_server_that_answers_with_an_error_status_is_named_and_its_wish_is_passed_on() {
-    let fake = FakeMcpServer::start(Script::of(vec![
-        Tool::new("busy", Act::Status { status: 429, retry_after: Some("7".to_owned()) }),
-        Tool::new("broken", Act::Status { status: 502, retry_after: None }),
-        Tool::new("garbage", Act::Garbage),
+    let fake = FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("busy", ToolAct::Status { status: 429, retry_after: Some("7".to_owned()) }),
+        Tool::new("broken", ToolAct::Status { status: 502, retry_after: None }),
+        Tool::new("garbage", ToolAct::Garbage),
     ]));
     let gate = Setup { health: "failure_threshold: 50", ..Setup::of(&[("a", &fake)]) }.start();
     let client = gate.open();
@@ -167,8 +172,8 @@ fn a_server_that_answers_with_an_error_status_is_named_and_its_wish_is_passed_on
 
 #[test]
 fn the_first_result_of_a_regained_session_says_that_it_is_a_new_one() {
-    let tools = vec![Tool::new("count", Act::Count).read_only()];
-    let fake = FakeMcpServer::start(Script::of(tools));
+    let tools = vec![Tool::new("count", ToolAct::Count).read_only()];
+    let fake = FakeMcpServer::start(McpScript::of(tools));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     assert!(client.call("count", json!({}))["_meta"].is_null());

@@ -1,7 +1,7 @@
 //! What probes of servers teach: each failure with its cause.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{FakeMcpServer, Ping, Script};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Ping};
 use tidegate_testkit::{
     gate::Gate,
     time::{eventually, ms, now, pause},
@@ -17,7 +17,8 @@ fn gate(fake: &FakeMcpServer, every: &str) -> Gate {
 
 #[test]
 fn a_server_that_refuses_our_credentials_is_shown_so_from_the_start_and_for_as_long_as_it_does() {
-    let right = Script { authorization: Some("Bearer right".to_owned()), ..Script::default() };
+    let right =
+        McpScript { authorization: Some("Bearer right".to_owned()), ..McpScript::default() };
     let fake = FakeMcpServer::start(right);
     let gate = gate(&fake, "1s");
     eventually("its first probe says so", || gate.server_health("a")["reason"] == "auth_rejected");
@@ -37,7 +38,7 @@ fn a_server_that_refuses_our_credentials_is_shown_so_from_the_start_and_for_as_l
 
 #[test]
 fn a_server_that_is_dead_from_the_start_is_known_to_be_before_long() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     fake.crash();
     let began = now();
     let gate = gate(&fake, "30s");
@@ -49,7 +50,7 @@ fn a_server_that_is_dead_from_the_start_is_known_to_be_before_long() {
 
 #[test]
 fn a_probe_that_the_server_does_not_know_passes_and_one_that_fails_tells_its_status() {
-    let fake = FakeMcpServer::start(Script { ping: Ping::Unknown, ..Script::default() });
+    let fake = FakeMcpServer::start(McpScript { ping: Ping::Unknown, ..McpScript::default() });
     let gate = gate(&fake, "200ms");
     eventually("several probes", || fake.received_of("ping").len() >= 4);
     assert_eq!(gate.server_health("a")["healthy"], true);

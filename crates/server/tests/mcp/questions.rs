@@ -2,7 +2,7 @@
 //! caused them, and only if it said that it can be asked.
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     http::End,
     mcp::{Hello, text_of},
@@ -12,10 +12,10 @@ use tidegate_testkit::{
 use crate::bed::Setup;
 
 fn asker() -> FakeMcpServer {
-    FakeMcpServer::start(Script::of(vec![
-        Tool::new("sample", Act::Sample),
-        Tool::new("elicit", Act::Elicit),
-        Tool::new("roots", Act::Roots),
+    FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("sample", ToolAct::Sample),
+        Tool::new("elicit", ToolAct::Elicit),
+        Tool::new("roots", ToolAct::Roots),
     ]))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     http::End,
     mcp::text_of,
@@ -14,8 +14,8 @@ use crate::bed::{Setup, count};
 
 #[test]
 fn progress_comes_in_order_before_the_answer_with_the_clients_own_token() {
-    let act = Act::Progress { steps: 5, every_ms: 10 };
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("steps", act)]));
+    let act = ToolAct::Progress { steps: 5, every_ms: 10 };
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("steps", act)]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let (one, two) = (gate.open(), gate.open());
     let params = json!({"name": "steps", "_meta": {"progressToken": "mine", "vendor/x": 1}});
@@ -38,8 +38,8 @@ fn progress_comes_in_order_before_the_answer_with_the_clients_own_token() {
 
 #[test]
 fn a_client_that_asks_for_no_progress_gets_none() {
-    let act = Act::Progress { steps: 3, every_ms: 1 };
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("steps", act)]));
+    let act = ToolAct::Progress { steps: 3, every_ms: 1 };
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("steps", act)]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let said = gate.open().start("tools/call", json!({"name": "steps"})).all();
     assert_eq!(said.len(), 1, "{said:?}");
@@ -50,7 +50,7 @@ fn a_client_that_asks_for_no_progress_gets_none() {
 #[test]
 fn log_messages_come_with_their_call_from_the_level_the_client_set() {
     let levels = ["debug", "warning", "error"].map(str::to_owned).to_vec();
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("logs", Act::Logs(levels))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("logs", ToolAct::Logs(levels))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let (one, two) = (gate.named("one"), gate.named("two"));
     one.tools();
@@ -69,7 +69,7 @@ fn log_messages_come_with_their_call_from_the_level_the_client_set() {
 
 #[test]
 fn a_cancellation_reaches_the_server_with_the_id_it_knows() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("hang", Act::Hang)]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("hang", ToolAct::Hang)]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let mut call = client.start_as(json!("my call"), "tools/call", json!({"name": "hang"}));
@@ -84,7 +84,7 @@ fn a_cancellation_reaches_the_server_with_the_id_it_knows() {
 
 #[test]
 fn a_cancellation_of_another_sessions_call_cancels_nothing() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(600))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(600))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let (one, two) = (gate.open(), gate.open());
     let call = one.start_as(json!(5), "tools/call", json!({"name": "slow"}));
@@ -95,7 +95,7 @@ fn a_cancellation_of_another_sessions_call_cancels_nothing() {
 
 #[test]
 fn updates_of_a_resource_reach_those_who_watch_it() {
-    let script = Script::of(vec![Tool::new("touch", Act::Touch("memo://a".to_owned()))]);
+    let script = McpScript::of(vec![Tool::new("touch", ToolAct::Touch("memo://a".to_owned()))]);
     let fake = FakeMcpServer::start(script.resource("memo://a", "A"));
     let gate = Setup::of(&[("a", &fake)]).start();
     let (watcher, other) = (gate.named("watcher"), gate.named("other"));
@@ -115,10 +115,10 @@ fn updates_of_a_resource_reach_those_who_watch_it() {
 #[test]
 fn completions_prompts_and_resources_are_asked_of_the_server_that_has_them() {
     let word = |word: &str| vec![word.to_owned(), "zebra".to_owned()];
-    let of = |name: &str, argument: &str| Script {
+    let of = |name: &str, argument: &str| McpScript {
         completions: BTreeMap::from([(argument.to_owned(), word(argument))]),
         templates: vec![format!("{name}://{{path}}")],
-        ..Script::default().named(name).prompt("greet", &[argument])
+        ..McpScript::default().named(name).prompt("greet", &[argument])
     };
     let a = FakeMcpServer::start(of("a", "who").resource("memo://a", "A"));
     let b = FakeMcpServer::start(of("b", "whom").resource("memo://b", "B"));
@@ -155,11 +155,11 @@ fn every_kind_of_result_comes_as_the_server_sent_it() {
         r#"{"zeta":1.0,"content":[{"type":"text","text":"\u00e9","x-vendor":[1e3,0.10]}],"#,
         r#""_meta":{"b":1,"a":2}}"#
     );
-    let fake = FakeMcpServer::start(Script::of(vec![
-        Tool::new("image", Act::Image),
-        Tool::new("structured", Act::Structured(json!({"b": 1, "a": [true, null]}))),
-        Tool::new("raw", Act::Raw(raw.to_owned())),
-        Tool::new("error", Act::Error { code: -32042, message: "go there".to_owned() }),
+    let fake = FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("image", ToolAct::Image),
+        Tool::new("structured", ToolAct::Structured(json!({"b": 1, "a": [true, null]}))),
+        Tool::new("raw", ToolAct::Raw(raw.to_owned())),
+        Tool::new("error", ToolAct::Error { code: -32042, message: "go there".to_owned() }),
     ]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
@@ -177,7 +177,7 @@ fn every_kind_of_result_comes_as_the_server_sent_it() {
 
 #[test]
 fn arguments_reach_the_server_as_the_client_wrote_them() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let arguments = r#"{"z":1.0,"a":12345678901234567890123,"text":"\u00e9\ud83c\udf0a","e":1e-7}"#;
@@ -191,7 +191,7 @@ fn arguments_reach_the_server_as_the_client_wrote_them() {
 
 #[test]
 fn a_reason_for_cancelling_is_handed_on_as_it_was_given() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("hang", Act::Hang)]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("hang", ToolAct::Hang)]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     for (number, reason) in [(1, json!("the user pressed stop")), (2, Value::Null)] {

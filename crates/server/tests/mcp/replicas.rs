@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, Counts, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpCounts, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     gate::Gate,
@@ -22,12 +22,12 @@ fn replica(name: &str) -> FakeMcpServer {
     FakeMcpServer::start(script(name))
 }
 
-fn script(name: &str) -> Script {
-    let script = Script::of(vec![
-        Tool::new("who", Act::Text(name.to_owned())).read_only(),
-        Tool::new("change", Act::Text(name.to_owned())),
-        Tool::new("look", Act::Slow(5)).read_only(),
-        Tool::new("touch", Act::Touch("memo://a".to_owned())),
+fn script(name: &str) -> McpScript {
+    let script = McpScript::of(vec![
+        Tool::new("who", ToolAct::Text(name.to_owned())).read_only(),
+        Tool::new("change", ToolAct::Text(name.to_owned())),
+        Tool::new("look", ToolAct::Slow(5)).read_only(),
+        Tool::new("touch", ToolAct::Touch("memo://a".to_owned())),
     ]);
     script.resource("memo://a", name).prompt("greet", &["who"])
 }
@@ -45,14 +45,14 @@ const PAYMENTS: u64 = 1000;
 
 /// How often a payment was carried out. (One that was refused unread, because its server had just
 /// forgotten the session, arrived and was not.)
-fn carried_out(servers: [&Counts; 2], number: u64) -> u64 {
+fn carried_out(servers: [&McpCounts; 2], number: u64) -> u64 {
     servers.iter().map(|it| it.delivered(&format!("pay_{number}"))).sum()
 }
 
 #[test]
 fn clients_see_one_server_by_the_groups_name_and_no_member() {
     let (a, b) = (replica("a"), replica("b"));
-    let other = FakeMcpServer::start(Script::of(vec![Tool::new("read", Act::Echo)]));
+    let other = FakeMcpServer::start(McpScript::of(vec![Tool::new("read", ToolAct::Echo)]));
     let keys = format!("url: '{}'", other.url());
     let gate = setup(&a, &b).and("files", keys).start();
     let client = gate.open();
@@ -76,7 +76,7 @@ fn a_session_has_one_connection_in_a_group() {
 fn the_first_dies_under_load_and_no_safe_call_fails_while_no_payment_is_made_twice() {
     let (a, b) = (replica("a"), replica("b"));
     for server in [&a, &b] {
-        let pay = |number| Tool::new(&format!("pay_{number}"), Act::Slow(5));
+        let pay = |number| Tool::new(&format!("pay_{number}"), ToolAct::Slow(5));
         server.change(|script| script.tools.extend((0..PAYMENTS).map(pay)));
     }
     let gate = Arc::new(setup(&a, &b).start());
@@ -157,12 +157,13 @@ fn what_was_certainly_not_delivered_goes_on_even_if_it_changes_something() {
 
 #[test]
 fn an_internal_error_of_one_member_is_no_answer_while_another_may_have_one() {
-    let broken =
-        vec![Tool::new("who", Act::Error { code: -32603, message: "boom".to_owned() }).read_only()];
-    let (a, b) = (FakeMcpServer::start(Script::of(broken.clone())), replica("b"));
+    let broken = vec![
+        Tool::new("who", ToolAct::Error { code: -32603, message: "boom".to_owned() }).read_only(),
+    ];
+    let (a, b) = (FakeMcpServer::start(McpScript::of(broken.clone())), replica("b"));
     let gate = setup(&a, &b).start();
     assert_eq!(gate.open().text("who"), "b");
-    let c = FakeMcpServer::start(Script::of(broken));
+    let c = FakeMcpServer::start(McpScript::of(broken));
     let gate = setup(&a, &c).start();
     let answer = gate.open().request("tools/call", json!({"name": "who", "arguments": {}}));
     assert_eq!(answer["error"]["message"], "boom", "{answer}");

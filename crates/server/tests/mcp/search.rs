@@ -4,7 +4,7 @@ mod input;
 mod vectors;
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{gate::Gate, mcp::text_of, time::eventually};
 
 use crate::bed::{Setup, assert_unavailable};
@@ -19,18 +19,18 @@ fn tool(name: &str, about: &str) -> Tool {
         "required": ["title"],
     });
     let definition = json!({ "name": name, "description": about, "inputSchema": schema });
-    Tool::new(name, Act::Echo).defined_as(&definition.to_string())
+    Tool::new(name, ToolAct::Echo).defined_as(&definition.to_string())
 }
 
 fn tracker() -> FakeMcpServer {
-    FakeMcpServer::start(Script::of(vec![
+    FakeMcpServer::start(McpScript::of(vec![
         tool("create_issue", "Opens a new issue in a repository"),
         tool("list_commits", "Lists the commits of a branch"),
     ]))
 }
 
 fn mailer() -> FakeMcpServer {
-    FakeMcpServer::start(Script::of(vec![tool("send_message", "Sends an email to a person")]))
+    FakeMcpServer::start(McpScript::of(vec![tool("send_message", "Sends an email to a person")]))
 }
 
 fn gate(servers: &[(&'static str, &FakeMcpServer)]) -> Gate {

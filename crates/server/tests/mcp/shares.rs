@@ -2,7 +2,7 @@
 //! at every request.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     gate::Gate,
     mcp::{Hello, McpClient, text_of},
@@ -33,7 +33,7 @@ fn bed(fake: &FakeMcpServer, mcp: &'static str, top: &'static str) -> Gate {
 
 #[test]
 fn a_flood_of_sessions_costs_only_the_callers_own() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = bed(&fake, "session: {max: 8},", KEYS);
     let others: Vec<McpClient> = (0..2).map(|_| open(&gate, "other", OTHER)).collect();
     let floods: Vec<McpClient> = (0..20).map(|_| open(&gate, "flood", FLOOD)).collect();
@@ -47,7 +47,7 @@ fn a_flood_of_sessions_costs_only_the_callers_own() {
 
 #[test]
 fn with_none_idle_a_new_session_is_refused_with_a_time_to_come_back() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = bed(&fake, "session: {max: 8},", KEYS);
     let busy: Vec<McpClient> = (0..2).map(|_| open(&gate, "flood", FLOOD)).collect();
     let _streams: Vec<_> = busy.iter().map(McpClient::listen).collect();
@@ -64,7 +64,7 @@ fn with_none_idle_a_new_session_is_refused_with_a_time_to_come_back() {
 
 #[test]
 fn with_the_whole_full_a_caller_below_its_share_is_refused_and_nobody_is_evicted() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let top =
         "keys: [{name: flood, key: 'env:FLOOD', share: 100%}, {name: other, key: 'env:OTHER'}]";
     let gate = bed(&fake, "session: {max: 4},", top);
@@ -78,7 +78,7 @@ fn with_the_whole_full_a_caller_below_its_share_is_refused_and_nobody_is_evicted
 
 #[test]
 fn the_only_key_has_everything() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = bed(&fake, "session: {max: 4},", "keys: [{name: flood, key: 'env:FLOOD'}]");
     let all: Vec<McpClient> = (0..4).map(|_| open(&gate, "flood", FLOOD)).collect();
     assert!(all.iter().all(is_alive));
@@ -86,8 +86,8 @@ fn the_only_key_has_everything() {
 
 #[test]
 fn a_flood_of_calls_is_busy_and_leaves_the_others_theirs() {
-    let tools = vec![Tool::new("hang", Act::Slow(20_000)), Tool::new("echo", Act::Echo)];
-    let fake = FakeMcpServer::start(Script::of(tools).resource("memo://a", "A"));
+    let tools = vec![Tool::new("hang", ToolAct::Slow(20_000)), Tool::new("echo", ToolAct::Echo)];
+    let fake = FakeMcpServer::start(McpScript::of(tools).resource("memo://a", "A"));
     // A hundredth of all calls at once is 40.
     let top = "keys: [{name: flood, key: 'env:FLOOD', share: 1%}, {name: other, key: 'env:OTHER'}]";
     let setup = Setup { top, variables: VARIABLES, ..Setup::of(&[]) };
@@ -114,7 +114,8 @@ fn a_flood_of_calls_is_busy_and_leaves_the_others_theirs() {
 
 #[test]
 fn a_key_that_is_narrowed_binds_open_sessions_and_callers_without_one() {
-    let (a, b) = (FakeMcpServer::start(Script::default()), FakeMcpServer::start(Script::default()));
+    let (a, b) =
+        (FakeMcpServer::start(McpScript::default()), FakeMcpServer::start(McpScript::default()));
     let all = Setup { top: KEYS, variables: VARIABLES, ..Setup::of(&[("a", &a), ("b", &b)]) };
     let gate = all.start();
     let client = open(&gate, "narrowed", FLOOD);
@@ -146,7 +147,7 @@ fn a_key_that_is_narrowed_binds_open_sessions_and_callers_without_one() {
 
 #[test]
 fn a_key_that_is_removed_ends_its_sessions() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let all = Setup { top: KEYS, variables: VARIABLES, ..Setup::of(&[("a", &fake)]) };
     let gate = all.start();
     let (gone, other) = (open(&gate, "gone", FLOOD), open(&gate, "other", OTHER));

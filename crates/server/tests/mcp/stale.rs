@@ -1,6 +1,6 @@
 //! Lists that are out of date: a server that was deployed anew and does not say so.
 
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 
 use crate::bed::{Setup, assert_unavailable, count};
 use serde_json::json;
@@ -10,12 +10,12 @@ use tidegate_testkit::{
 };
 
 fn tool(name: &str) -> Tool {
-    Tool::new(name, Act::Echo)
+    Tool::new(name, ToolAct::Echo)
 }
 
 /// A server with one tool, and another that nothing happens to.
 fn servers() -> (FakeMcpServer, FakeMcpServer) {
-    let server = |name: &str| FakeMcpServer::start(Script::of(vec![tool(name)]));
+    let server = |name: &str| FakeMcpServer::start(McpScript::of(vec![tool(name)]));
     (server("old"), server("look"))
 }
 

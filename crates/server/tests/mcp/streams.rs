@@ -1,7 +1,7 @@
 //! Streams to a client: priming, resuming, and who gets what.
 
 use serde_json::json;
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     http::End,
     mcp::{Hello, first_answer, post, text_of},
@@ -12,7 +12,7 @@ use crate::bed::{Setup, count};
 
 #[test]
 fn the_stream_of_a_call_begins_with_an_empty_event_that_has_an_id() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let mut call = client.start("tools/call", json!({"name": "echo"}));
@@ -27,8 +27,8 @@ fn the_stream_of_a_call_begins_with_an_empty_event_that_has_an_id() {
 
 #[test]
 fn a_client_that_lost_its_connection_gets_the_rest_of_its_call() {
-    let act = Act::Progress { steps: 4, every_ms: 100 };
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("steps", act)]));
+    let act = ToolAct::Progress { steps: 4, every_ms: 100 };
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("steps", act)]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let params = json!({"name": "steps", "_meta": {"progressToken": 1}});
@@ -53,7 +53,7 @@ fn a_client_that_lost_its_connection_gets_the_rest_of_its_call() {
 
 #[test]
 fn a_client_that_has_closed_its_side_gets_the_answer_to_its_call() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(900))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(900))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let call = client.start("tools/call", json!({"name": "slow"}));
@@ -63,7 +63,7 @@ fn a_client_that_has_closed_its_side_gets_the_answer_to_its_call() {
 
 #[test]
 fn a_client_that_comes_back_after_the_answer_gets_it_too() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(200))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(200))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let mut call = client.start("tools/call", json!({"name": "slow"}));
@@ -76,7 +76,7 @@ fn a_client_that_comes_back_after_the_answer_gets_it_too() {
 
 #[test]
 fn an_event_id_of_another_session_shows_nothing_of_it() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(200))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(200))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     let (one, two) = (gate.open(), gate.open());
     let mut call = one.start("tools/call", json!({"name": "slow"}));
@@ -89,12 +89,12 @@ fn an_event_id_of_another_session_shows_nothing_of_it() {
 
 #[test]
 fn what_belongs_to_no_call_waits_for_the_standing_stream() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.named("one");
     client.tools();
     eventually("the server's stream is open", || count(&fake, "one", "GET") >= 1);
-    fake.change_tools(|tools| tools.push(Tool::new("new", Act::Echo)));
+    fake.change_tools(|tools| tools.push(Tool::new("new", ToolAct::Echo)));
     eventually("the change is known", || client.tools().len() == 2);
     let told = client.listen().message().expect("it was kept");
     assert_eq!(told["method"], "notifications/tools/list_changed");
@@ -102,8 +102,8 @@ fn what_belongs_to_no_call_waits_for_the_standing_stream() {
 
 #[test]
 fn a_client_is_let_go_by_a_backend_that_closes_a_stream_in_mid_call_and_comes_back() {
-    let tools = vec![Tool::new("drop", Act::Drop(200))];
-    let fake = FakeMcpServer::start(Script { primes: true, ..Script::of(tools) });
+    let tools = vec![Tool::new("drop", ToolAct::Drop(200))];
+    let fake = FakeMcpServer::start(McpScript { primes: true, ..McpScript::of(tools) });
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let mut call = client.start("tools/call", json!({"name": "drop"}));
@@ -118,8 +118,8 @@ fn a_client_is_let_go_by_a_backend_that_closes_a_stream_in_mid_call_and_comes_ba
 
 #[test]
 fn a_client_that_knows_no_early_end_is_spared_it() {
-    let tools = vec![Tool::new("drop", Act::Drop(200))];
-    let fake = FakeMcpServer::start(Script { primes: true, ..Script::of(tools) });
+    let tools = vec![Tool::new("drop", ToolAct::Drop(200))];
+    let fake = FakeMcpServer::start(McpScript { primes: true, ..McpScript::of(tools) });
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open_as(&Hello { version: "2025-06-18", ..Hello::default() });
     assert_eq!(client.text("drop"), "drop done");
@@ -128,7 +128,7 @@ fn a_client_that_knows_no_early_end_is_spared_it() {
 
 #[test]
 fn a_client_that_names_events_first_gets_lists_as_events() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let list = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
@@ -154,8 +154,8 @@ fn a_client_that_names_events_first_gets_lists_as_events() {
 #[test]
 fn twenty_calls_of_one_session_run_at_once() {
     for answers_json in [false, true] {
-        let tools = vec![Tool::new("slow", Act::Slow(300))];
-        let fake = FakeMcpServer::start(Script { answers_json, ..Script::of(tools) });
+        let tools = vec![Tool::new("slow", ToolAct::Slow(300))];
+        let fake = FakeMcpServer::start(McpScript { answers_json, ..McpScript::of(tools) });
         let gate = Setup::of(&[("a", &fake)]).start();
         let client = gate.open();
         client.tools();
@@ -172,8 +172,9 @@ fn twenty_calls_of_one_session_run_at_once() {
 #[test]
 fn answers_nobody_reads_are_kept_within_a_bound_and_a_resume_says_that_they_are_gone() {
     const SESSION_BYTES: f64 = 1024.0 * 1024.0;
-    let tools = vec![Tool::new("big", Act::Big(2 << 20)), Tool::new("small", Act::Big(100_000))];
-    let fake = FakeMcpServer::start(Script::of(tools));
+    let tools =
+        vec![Tool::new("big", ToolAct::Big(2 << 20)), Tool::new("small", ToolAct::Big(100_000))];
+    let fake = FakeMcpServer::start(McpScript::of(tools));
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let mut left = Vec::new();
@@ -213,7 +214,7 @@ fn answers_nobody_reads_are_kept_within_a_bound_and_a_resume_says_that_they_are_
 
 #[test]
 fn a_call_whose_client_left_and_cannot_come_back_is_cancelled() {
-    let fake = FakeMcpServer::start(Script::of(vec![Tool::new("slow", Act::Slow(20_000))]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![Tool::new("slow", ToolAct::Slow(20_000))]));
     let gate = Setup::of(&[("a", &fake)]).start();
     // Without a first event it has no id to come back with.
     let client = gate.open_as(&Hello { version: "2025-06-18", ..Hello::default() });
@@ -227,7 +228,7 @@ fn a_call_whose_client_left_and_cannot_come_back_is_cancelled() {
 
 #[test]
 fn a_stream_that_is_forgotten_is_gone_and_not_silent() {
-    let fake = FakeMcpServer::start(Script::default());
+    let fake = FakeMcpServer::start(McpScript::default());
     let gate = Setup::of(&[("a", &fake)]).start();
     let client = gate.open();
     let mut call = client.start("tools/call", json!({"name": "echo"}));

@@ -35,7 +35,7 @@ pub struct FleetAuditor {
     hastened: BTreeMap<(u32, Scope, String), u32>,
     /// Breakers by their names.
     owners: BTreeMap<BreakerOf, String>,
-    told: Vec<Mark>,
+    told: Vec<ToldMark>,
     /// The highest version with which an exclusion was healed.
     healed: BTreeMap<Subject, u64>,
     violations: Vec<Violation>,
@@ -50,7 +50,7 @@ struct CandidateNames {
 
 /// A window or an exclusion that was told.
 #[derive(Debug)]
-struct Mark {
+struct ToldMark {
     subject: Subject,
     version: u64,
     until: Now,
@@ -163,7 +163,7 @@ impl FleetAuditor {
         }
         let mut known_from = deliveries.to_vec();
         known_from[from as usize] = Some(now);
-        self.told.push(Mark { subject, version, until: now.after(remaining), known_from });
+        self.told.push(ToldMark { subject, version, until: now.after(remaining), known_from });
     }
 
     /// A replica heard something.
@@ -203,8 +203,9 @@ impl FleetAuditor {
             Subject::Action(..) | Subject::Reset(_) | Subject::Opened(_) | Subject::Pin(_) => false,
         };
         // What arrives in this very moment may be heard after the choice.
-        let knows = |it: &Mark| it.known_from[replica as usize].is_some_and(|from| from < now);
-        let is_ignored = |it: &&Mark| !now.reached(it.until) && knows(it) && is_about(it.subject);
+        let knows = |it: &ToldMark| it.known_from[replica as usize].is_some_and(|from| from < now);
+        let is_ignored =
+            |it: &&ToldMark| !now.reached(it.until) && knows(it) && is_about(it.subject);
         if let Some(until) = self.told.iter().find(is_ignored).map(|it| it.until.0) {
             let (id, number) = (names.id.clone(), replica + 1);
             self.violate("I23", now, || {

@@ -24,11 +24,10 @@ use tidegate_core::{route::MEMBERS_MAX, time::Millis};
 use tidegate_mcp::names::{NamingSettings, ServerNames};
 
 use super::{
-    codes as mcp,
     file::{McpFile, ServerFile},
     resolve::naming,
 };
-use crate::codes;
+use crate::codes::{self, mcp};
 
 /// Steps times servers, and keepalives in all: what a trace holds, and seconds of work.
 const MAX_WORK: u64 = 1_000_000;

@@ -11,7 +11,7 @@ use super::{
     stage::Run,
     trace::{CallTrace, KeepaliveTotals, McpStep, Totals},
 };
-use crate::scenario::Failure;
+use crate::form::Failure;
 
 /// Every expectation that does not hold.
 pub(super) fn judge(scenario: &Mcp, run: &Run) -> Vec<Failure> {

@@ -21,7 +21,7 @@ use super::{
     Action, Deed, Mcp, ServerPlan, Step,
     file::{McpFile, ServerFile, StepFile},
 };
-use crate::scenario::Origin;
+use crate::form::Origin;
 
 /// The meaning of a file in which `check` found no error.
 pub(super) fn resolve(file: McpFile, origin: &Origin) -> Mcp {

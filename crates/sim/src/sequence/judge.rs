@@ -12,7 +12,7 @@ use super::{
     run::SequenceRun,
     trace::{RequestTrace, requests},
 };
-use crate::scenario::Failure;
+use crate::form::Failure;
 
 /// Every expectation that does not hold.
 pub(super) fn judge(expect: &SequenceExpectFile, run: &SequenceRun) -> Vec<Failure> {

@@ -9,7 +9,7 @@ use super::{
     tactic::{self, TierLayout},
     world::{Behaviour, CallScript, Ending},
 };
-use crate::scenario::Origin;
+use crate::form::Origin;
 
 /// The meaning of a file in which `check` found no error.
 pub(super) fn resolve(file: SequenceFile, origin: &Origin) -> Sequence {

@@ -29,12 +29,12 @@ use tidegate_core::{route::Needs, time::Millis};
 use tidegate_wire::operation::needs_of_path;
 
 use super::{
-    codes,
     file::{ArrivalPattern, DialectWord, NeedWord, TimelineFile, TrafficFile},
     plot::{Plot, Traffic},
     recording::{self, Recording},
 };
-use crate::scenario::Origin;
+use crate::codes::timeline as codes;
+use crate::form::Origin;
 
 /// More requests than this take longer than anybody waits.
 const REQUESTS_MAX: f64 = 50e6;

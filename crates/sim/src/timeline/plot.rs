@@ -11,7 +11,7 @@ use tidegate_core::{
 };
 
 use super::{recording::Recording, script::Script};
-use crate::scenario::Origin;
+use crate::form::Origin;
 
 /// Everything a run needs.
 #[derive(Clone, Debug)]

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     audit::Violation,
+    form::{Failure, Format, RenderOptions},
     lanes::Picture,
-    scenario::{Failure, Format, RenderOptions},
 };
 
 /// What a run of a timeline gave.

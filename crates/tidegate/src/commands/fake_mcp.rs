@@ -8,7 +8,7 @@ use std::io::{self, BufReader};
 use std::net::SocketAddr;
 
 use clap::Args;
-use tidegate_fakes::fake_mcp::{FakeMcpServer, Script, serve_stdio};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, serve_stdio};
 
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -26,8 +26,8 @@ pub(crate) struct FakeMcpArgs {
 
 /// Talks until the end.
 pub(crate) fn run(args: &FakeMcpArgs, printer: &Printer) -> Exit {
-    let script = args.script.as_ref().map(|text| Script::from_json(text.as_bytes()));
-    let script = match script.unwrap_or_else(|| Ok(Script::default())) {
+    let script = args.script.as_ref().map(|text| McpScript::from_json(text.as_bytes()));
+    let script = match script.unwrap_or_else(|| Ok(McpScript::default())) {
         Ok(script) => script,
         Err(complaint) => {
             printer.error(&complaint);
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &FakeMcpArgs, printer: &Printer) -> Exit {
     }
 }
 
-fn listen(address: SocketAddr, script: Script, printer: &Printer) -> Exit {
+fn listen(address: SocketAddr, script: McpScript, printer: &Printer) -> Exit {
     let server = match FakeMcpServer::start_at(address, script) {
         Ok(server) => server,
         Err(error) => {

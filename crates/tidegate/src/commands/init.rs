@@ -21,7 +21,7 @@ use tidegate_config::source::{Source, read_file};
 use tidegate_init::draft::Draft;
 use tidegate_init::{Note, OllamaModels, from_environment, import, known_variables};
 
-use self::report::Report;
+use self::report::InitReport;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &InitArgs, printer: &Printer) -> Exit {
     }
 }
 
-fn write_config(args: &InitArgs, printer: &Printer) -> Result<Report, Failure> {
+fn write_config(args: &InitArgs, printer: &Printer) -> Result<InitReport, Failure> {
     let Plan { draft, origin, mut notes } = match &args.from {
         Some(path) => plan_from_file(path)?,
         None => plan_from_environment(printer)?,
@@ -116,7 +116,7 @@ fn write_config(args: &InitArgs, printer: &Printer) -> Result<Report, Failure> {
         write::write(&args.output, &finished.text, args.force)?;
     }
     let file = (!is_printed).then(|| args.output.clone());
-    Ok(Report { file, origin, finished, notes })
+    Ok(InitReport { file, origin, finished, notes })
 }
 
 fn plan_from_file(path: &std::path::Path) -> Result<Plan, Failure> {

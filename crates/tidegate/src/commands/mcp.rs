@@ -28,7 +28,7 @@ use tidegate_gateway::private::Private;
 use tidegate_mcp_shell::bridge::{self, Bridge, Pipes};
 use tidegate_server::server::{Server, Start};
 
-use super::serve;
+use super::serve::{self, FoundConfig};
 use super::tools::gate::{self, Found, GateArgs};
 use crate::exit::{self, Exit};
 use crate::printer::Printer;
@@ -95,7 +95,7 @@ struct Own {
 }
 
 fn own(args: &McpArgs, key: Option<&str>, found: &Found, printer: &Printer) -> Result<Own, Exit> {
-    let (source, path) = serve::config(args.config.as_deref(), printer)?;
+    let FoundConfig { source, path } = serve::config(args.config.as_deref(), printer)?;
     let private = Private::new(key).map_err(|reason| {
         printer.error(reason);
         Exit::CannotStart

@@ -75,7 +75,7 @@ const STEP: Duration = Duration::from_millis(100);
 /// Starts, serves, stops.
 pub(crate) fn run(args: &ServeArgs, printer: &Printer) -> Exit {
     let found = if args.demo { Ok(the_demo()) } else { config(args.config.as_deref(), printer) };
-    let (source, path) = match found {
+    let FoundConfig { source, path } = match found {
         Ok(found) => found,
         Err(exit) => return exit,
     };
@@ -156,21 +156,25 @@ fn pause() {
     std::thread::sleep(STEP);
 }
 
-/// A config, and the file it comes from.
-type Found = (Source, Option<PathBuf>);
+/// A config to serve.
+pub(super) struct FoundConfig {
+    pub(super) source: Source,
+    /// The file it comes from; none for the demo.
+    pub(super) path: Option<PathBuf>,
+}
 
-fn the_demo() -> Found {
-    (Source::new("the built-in demo", demo::CONFIG), None)
+fn the_demo() -> FoundConfig {
+    FoundConfig { source: Source::new("the built-in demo", demo::CONFIG), path: None }
 }
 
 /// The config to serve; the demo where there is none and none seems to be meant.
-pub(super) fn config(named: Option<&Path>, printer: &Printer) -> Result<Found, Exit> {
+pub(super) fn config(named: Option<&Path>, printer: &Printer) -> Result<FoundConfig, Exit> {
     let path = match find::config_file(named) {
         Ok(path) => path,
         Err(missing) => return instead_of(&missing, printer),
     };
     match read_file(&path) {
-        Ok(source) => Ok((source, Some(path))),
+        Ok(source) => Ok(FoundConfig { source, path: Some(path) }),
         Err(problem) => {
             let nothing = Source::new("tidegate.yaml", "");
             printer.talk(&render_all(&nothing, &[problem.diagnostic()], look(printer)));
@@ -181,7 +185,7 @@ pub(super) fn config(named: Option<&Path>, printer: &Printer) -> Result<Found, E
 
 /// Without a config file the demo is served, and that is said; but not where a file of nearly the
 /// right name shows that a config was meant.
-fn instead_of(missing: &NotFound, printer: &Printer) -> Result<Found, Exit> {
+fn instead_of(missing: &NotFound, printer: &Printer) -> Result<FoundConfig, Exit> {
     let Some(path) = &missing.look_alike else {
         printer.note(&format!("warning: {}", missing.message()));
         printer.note("warning: serving the built-in demo, whose answers are made up\n");

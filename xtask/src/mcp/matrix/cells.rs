@@ -34,7 +34,7 @@ inspector nothing else.
 ";
 
 /// Who (client, server) and what.
-type Key = (String, String, String);
+type CellKey = (String, String, String);
 
 /// What became of one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,13 +52,13 @@ pub(super) struct Cells {
     about: Vec<(String, String)>,
     clients: Vec<String>,
     columns: Vec<String>,
-    cells: BTreeMap<Key, Cell>,
+    cells: BTreeMap<CellKey, Cell>,
 }
 
 impl Cells {
     /// Judges what the programs wrote: one line of JSON for each thing they tried.
     pub(super) fn read(about: &Value, records: &str) -> anyhow::Result<Self> {
-        let mut tried: BTreeMap<(String, Key), Option<String>> = BTreeMap::new();
+        let mut tried: BTreeMap<(String, CellKey), Option<String>> = BTreeMap::new();
         for line in records.lines() {
             let record: Value = serde_json::from_str(line)
                 .with_context(|| format!("a program wrote `{line}`, which is no record"))?;
@@ -77,10 +77,10 @@ impl Cells {
             .map(|(name, it)| (name.clone(), it["about"].as_str().unwrap_or_default().to_owned()))
             .collect();
 
-        let direct = |((way, key), failed): (&(String, Key), &Option<String>)| {
+        let direct = |((way, key), failed): (&(String, CellKey), &Option<String>)| {
             (way == "direct" && failed.is_none()).then(|| key.clone())
         };
-        let done: Vec<Key> = tried.iter().filter_map(direct).collect();
+        let done: Vec<CellKey> = tried.iter().filter_map(direct).collect();
         let can: BTreeSet<_> = done.iter().map(|(client, _, it)| (client, it)).collect();
         let has: BTreeSet<_> = done.iter().map(|(_, server, it)| (server, it)).collect();
         let mut cells = BTreeMap::new();
@@ -114,7 +114,7 @@ impl Cells {
 
     /// Those that should work and do not, in words.
     pub(super) fn lost(&self) -> Vec<String> {
-        let words = |((client, server, column), cell): (&Key, &Cell)| match cell {
+        let words = |((client, server, column), cell): (&CellKey, &Cell)| match cell {
             Cell::Lost(why) => Some(format!("{client} × {server} × {column}: {why}")),
             _ => None,
         };

@@ -4,7 +4,7 @@
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{Refusal, STATELESS, Script, meta, supported};
+use super::{McpScript, Refusal, STATELESS, meta, supported};
 
 /// What this era has. Whatever else a client asks for, it was removed or never was.
 const METHODS: [&str; 10] = [
@@ -22,7 +22,7 @@ const METHODS: [&str; 10] = [
 
 /// Whether a request is one that can be answered.
 pub(super) fn check(
-    script: &Script,
+    script: &McpScript,
     headers: Option<&HeaderMap>,
     message: &Value,
 ) -> Result<(), Refusal> {
@@ -63,7 +63,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn unsupported(script: &Script, requested: &Value) -> Refusal {
+fn unsupported(script: &McpScript, requested: &Value) -> Refusal {
     let data = json!({"supported": supported(script), "requested": requested});
     let text = format!("unsupported protocol version {requested}");
     Refusal { data: Some(data), ..Refusal::new(-32022, text) }
@@ -71,7 +71,7 @@ fn unsupported(script: &Script, requested: &Value) -> Refusal {
 
 /// Arguments that a tool wants to see in headers (`x-mcp-header` in its schema) stand there if, and
 /// only if, they are given. Only properties of the schema itself are looked at.
-fn check_arguments(script: &Script, headers: &HeaderMap, params: &Value) -> Result<(), Refusal> {
+fn check_arguments(script: &McpScript, headers: &HeaderMap, params: &Value) -> Result<(), Refusal> {
     let tool = script.tools.iter().find(|tool| params["name"] == tool.name.as_str());
     let listed = tool.and_then(|tool| serde_json::from_str::<Value>(&tool.listed()).ok());
     let listed = listed.unwrap_or_default();
@@ -135,7 +135,7 @@ mod tests {
     use http::HeaderName;
 
     use super::*;
-    use crate::fake_mcp::tool::{Act, Tool};
+    use crate::fake_mcp::tool::{Tool, ToolAct};
 
     fn request(method: &str, version: &str) -> Value {
         let meta = json!({
@@ -147,10 +147,10 @@ mod tests {
     }
 
     fn code(message: &Value, headers: &[(&'static str, &str)]) -> i64 {
-        code_of(&Script::default(), message, headers)
+        code_of(&McpScript::default(), message, headers)
     }
 
-    fn code_of(script: &Script, message: &Value, headers: &[(&'static str, &str)]) -> i64 {
+    fn code_of(script: &McpScript, message: &Value, headers: &[(&'static str, &str)]) -> i64 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), value.parse().expect("a header"));
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(code(&call, &[CALL, NAME]), -32020);
         assert_eq!(code(&call, &[VERSION, VERSION, CALL, NAME]), -32020);
         assert_eq!(code(&call, &[VERSION, ("mcp-method", "tools/list"), NAME]), -32020);
-        assert_eq!(check(&Script::default(), None, &call), Ok(()), "stdio has no headers");
+        assert_eq!(check(&McpScript::default(), None, &call), Ok(()), "stdio has no headers");
         for key in ["protocolVersion", "clientCapabilities"] {
             let mut call = call.clone();
             let meta = call["params"]["_meta"].as_object_mut().expect("an object");
@@ -188,7 +188,7 @@ mod tests {
             "count": {"type": "integer", "x-mcp-header": "Count"},
         }});
         let listed = json!({"name": "grüße", "inputSchema": schema}).to_string();
-        let script = Script::of(vec![Tool::new("grüße", Act::Echo).defined_as(&listed)]);
+        let script = McpScript::of(vec![Tool::new("grüße", ToolAct::Echo).defined_as(&listed)]);
         let mut call = request("tools/call", STATELESS);
         call["params"]["arguments"] = json!({"region": "eu", "count": 3});
         let check = |call: &Value, more: &[(&'static str, &str)]| {
@@ -207,19 +207,19 @@ mod tests {
     #[test]
     fn what_is_not_spoken_is_told_with_what_is() {
         let call = request("tools/list", "1900-01-01");
-        let refusal = check(&Script::default(), None, &call).expect_err("not spoken");
+        let refusal = check(&McpScript::default(), None, &call).expect_err("not spoken");
         let data = json!({"supported": [STATELESS], "requested": "1900-01-01"});
         assert_eq!((refusal.code, refusal.data), (-32022, Some(data)));
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
             "params": {"protocolVersion": "2025-11-25"}});
-        let refusal = check(&Script::default(), None, &hello).expect_err("no sessions");
+        let refusal = check(&McpScript::default(), None, &hello).expect_err("no sessions");
         assert_eq!((refusal.code, refusal.status.as_u16()), (-32022, 400));
     }
 
     #[test]
     fn what_was_removed_is_not_found() {
         for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "x"] {
-            let refusal = check(&Script::default(), None, &request(method, STATELESS));
+            let refusal = check(&McpScript::default(), None, &request(method, STATELESS));
             let refusal = refusal.expect_err("removed");
             assert_eq!((refusal.code, refusal.status.as_u16()), (-32601, 404), "{method}");
         }

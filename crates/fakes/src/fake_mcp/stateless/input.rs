@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Course, FakeMcp, Refusal, Script, meta};
+use super::{FakeMcp, McpScript, Refusal, RequestFate, meta};
 use crate::fake_mcp::answer::Reply;
 use crate::fake_mcp::call::text;
 use crate::fake_mcp::questions::{self, Question};
@@ -45,7 +45,7 @@ impl State {
 }
 
 /// What becomes of a call of a tool that asks; none if this is no such call.
-pub(super) fn course(fake: &FakeMcp, script: &Script, message: &Value) -> Option<Course> {
+pub(super) fn course(fake: &FakeMcp, script: &McpScript, message: &Value) -> Option<RequestFate> {
     let params = &message["params"];
     if message["method"] != "tools/call" {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn course(fake: &FakeMcp, script: &Script, message: &Value) -> Option
     let rounds = questions::rounds(&act)?;
     let questions = questions::of(&act);
     if let Some(refusal) = undeclared(&questions, message) {
-        return Some(Course::Refuse(refusal));
+        return Some(RequestFate::Refuse(refusal));
     }
     if state.round == 0 {
         fake.record.call(name);
@@ -79,13 +79,13 @@ pub(super) fn course(fake: &FakeMcp, script: &Script, message: &Value) -> Option
     }
     if state.round >= rounds {
         fake.record.delivered(name);
-        return Some(Course::Known(text(&state.heard.join("; "))));
+        return Some(RequestFate::Known(text(&state.heard.join("; "))));
     }
     state.round += 1;
     let asked: Map<String, Value> = questions.iter().map(asked).collect();
     let result = json!({"resultType": "input_required", "inputRequests": asked,
         "requestState": state.write()});
-    Some(Course::Known(Reply::Result(result.to_string())))
+    Some(RequestFate::Known(Reply::Result(result.to_string())))
 }
 
 fn asked(question: &Question) -> (String, Value) {
@@ -96,9 +96,9 @@ fn asked(question: &Question) -> (String, Value) {
     (question.key.to_owned(), request)
 }
 
-fn wrong(fake: &FakeMcp, what: &str) -> Course {
+fn wrong(fake: &FakeMcp, what: &str) -> RequestFate {
     fake.record.breach(what);
-    Course::Refuse(Refusal::new(-32602, what))
+    RequestFate::Refuse(Refusal::new(-32602, what))
 }
 
 /// What the client would have to be able to do, and does not say it can.
@@ -117,7 +117,7 @@ fn undeclared(questions: &[Question], message: &Value) -> Option<Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_mcp::tool::{Act, Tool};
+    use crate::fake_mcp::tool::{Tool, ToolAct};
 
     fn call(capabilities: Value, more: Value) -> Value {
         let mut params = json!({"name": "t",
@@ -128,17 +128,19 @@ mod tests {
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     }
 
-    fn known(course: Option<Course>) -> Value {
+    fn known(course: Option<RequestFate>) -> Value {
         match course {
-            Some(Course::Known(Reply::Result(text))) => serde_json::from_str(&text).expect("JSON"),
-            Some(Course::Refuse(refusal)) => json!([refusal.code, refusal.data]),
+            Some(RequestFate::Known(Reply::Result(text))) => {
+                serde_json::from_str(&text).expect("JSON")
+            }
+            Some(RequestFate::Refuse(refusal)) => json!([refusal.code, refusal.data]),
             _ => Value::Null,
         }
     }
 
     #[test]
     fn a_call_asks_round_by_round_and_its_state_is_brought_back() {
-        let script = Script::of(vec![Tool::new("t", Act::Rounds(2)).then(Act::Echo)]);
+        let script = McpScript::of(vec![Tool::new("t", ToolAct::Rounds(2)).then(ToolAct::Echo)]);
         let fake = FakeMcp::new(script.clone());
         let can = json!({"elicitation": {}});
         let mut more = json!({});
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_client_is_asked_only_what_it_can_be_asked() {
-        let script = Script::of(vec![Tool::new("t", Act::AskAll)]);
+        let script = McpScript::of(vec![Tool::new("t", ToolAct::AskAll)]);
         let fake = FakeMcp::new(script.clone());
         let refused = known(course(&fake, &script, &call(json!({"roots": {}}), json!({}))));
         let missing = json!({"requiredCapabilities": {"elicitation": {}, "sampling": {}}});
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_state_or_answers_that_were_changed_are_refused_and_noted() {
-        let script = Script::of(vec![Tool::new("t", Act::Roots)]);
+        let script = McpScript::of(vec![Tool::new("t", ToolAct::Roots)]);
         let fake = FakeMcp::new(script.clone());
         let can = json!({"roots": {}});
         let state =

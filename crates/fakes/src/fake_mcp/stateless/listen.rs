@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use super::{FakeMcp, PREFIX, Reply, Script, answer, dress};
+use super::{FakeMcp, McpScript, PREFIX, Reply, answer, dress};
 use crate::fake_mcp::notification;
 use crate::fake_mcp::talk::Talk;
 
@@ -84,7 +84,7 @@ pub(crate) fn tell(fake: &FakeMcp, method: &str, params: Option<&Value>) {
     }
 }
 
-fn granted(script: &Script, wish: &Value) -> Value {
+fn granted(script: &McpScript, wish: &Value) -> Value {
     let capabilities = answer::capabilities(script);
     let kinds = [
         ("toolsListChanged", "tools"),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_listener_hears_what_it_asked_for_with_the_id_of_its_request() {
-        let fake = FakeMcp::new(Script::default().resource("memo://a", "A"));
+        let fake = FakeMcp::new(McpScript::default().resource("memo://a", "A"));
         let wish = json!({"toolsListChanged": true, "promptsListChanged": true,
             "resourceSubscriptions": ["memo://a"]});
         let message = json!({"id": "l1", "params": {"notifications": wish}});

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Course, FakeMcp, Reply, Talk, answer, carry_out, course, dress, listen, of_request};
+use super::{
+    FakeMcp, Reply, RequestFate, Talk, answer, carry_out, course, dress, listen, of_request,
+};
 use crate::fake_mcp::talk::Out;
 
 /// The requests of one client.
@@ -48,19 +50,19 @@ impl Requests {
         self.under_way.retain(|_, talk| Arc::strong_count(talk) > 1);
         let id = message["id"].clone();
         match course(&self.fake, None, &message) {
-            Course::Refuse(refusal) => self.say(refusal.message(&id)),
-            Course::Known(reply) => self.reply(&id, reply),
-            Course::Status { status, .. } => {
+            RequestFate::Refuse(refusal) => self.say(refusal.message(&id)),
+            RequestFate::Known(reply) => self.reply(&id, reply),
+            RequestFate::Status { status, .. } => {
                 self.reply(&id, Reply::Error(-32603, format!("status {status}")));
             }
             // The writer takes care of it, after what was said before.
-            Course::Cut => drop(self.wire.send(Out::Cut)),
-            Course::Listen => {
+            RequestFate::Cut => drop(self.wire.send(Out::Cut)),
+            RequestFate::Listen => {
                 let talk = Talk::of_request(None);
                 talk.attach_to(0, &self.wire);
                 listen::open(&self.fake, talk, &message);
             }
-            Course::Answer(act) => {
+            RequestFate::Answer(act) => {
                 let talk = Arc::new(of_request(&message));
                 talk.attach_to(0, &self.wire);
                 carry_out(&self.fake, &talk, message, act);

@@ -1,14 +1,14 @@
 //! Odd requests and odd tools: an answer or a clear error, never silence.
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::mcp::text_of;
 
 use super::{gate, names, tracker};
 
 fn defined(definition: &Value) -> Tool {
     let name = definition["name"].as_str().expect("a tool has a name");
-    Tool::new(name, Act::Echo).defined_as(&definition.to_string())
+    Tool::new(name, ToolAct::Echo).defined_as(&definition.to_string())
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_tool_with_a_schema_of_a_megabyte_is_found_and_called() {
     let properties: serde_json::Map<String, Value> = (0..1000).map(property).collect();
     let huge = defined(&json!({"name": "file_report", "description": "Files a yearly report",
         "inputSchema": {"type": "object", "properties": properties}}));
-    let fake = FakeMcpServer::start(Script::of(vec![huge]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![huge]));
     let gate = gate(&[("office", &fake)]);
     let client = gate.open();
     let wish = json!({"tool_description": "file the yearly report", "detail": "compact"});
@@ -77,8 +77,8 @@ fn one_name_on_two_servers_is_two_tools_with_names_of_their_own() {
         defined(&json!({"name": "search", "description": about,
             "inputSchema": {"type": "object"}}))
     };
-    let books = FakeMcpServer::start(Script::of(vec![tool("Searches the library for books")]));
-    let code = FakeMcpServer::start(Script::of(vec![tool("Searches source code")]));
+    let books = FakeMcpServer::start(McpScript::of(vec![tool("Searches the library for books")]));
+    let code = FakeMcpServer::start(McpScript::of(vec![tool("Searches source code")]));
     let gate = gate(&[("books", &books), ("code", &code)]);
     let client = gate.open();
     let first = |words: &str| {
@@ -96,7 +96,7 @@ fn letters_that_nobody_sees_do_not_hide_a_tool() {
     let hidden = "Sends\u{200b} a let\u{00ad}ter \u{e0041}\u{e0042} to\u{202e} a friend";
     let tool = defined(&json!({"name": "post_letter", "description": hidden,
         "inputSchema": {"type": "object"}}));
-    let fake = FakeMcpServer::start(Script::of(vec![tool]));
+    let fake = FakeMcpServer::start(McpScript::of(vec![tool]));
     let gate = gate(&[("post", &fake)]);
     let client = gate.open();
     let found = client.call("find_tool", json!({"tool_description": "send a letter to a friend"}));

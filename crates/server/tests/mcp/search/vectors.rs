@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     gate::Gate,
     mcp::McpClient,
@@ -103,9 +103,9 @@ fn twins() -> FakeMcpServer {
     let tool = |name: &str| {
         let definition = json!({"name": name, "description": "Converts a picture",
             "inputSchema": {"type": "object"}});
-        Tool::new(name, Act::Echo).defined_as(&definition.to_string())
+        Tool::new(name, ToolAct::Echo).defined_as(&definition.to_string())
     };
-    FakeMcpServer::start(Script::of(vec![tool("alpha"), tool("beta")]))
+    FakeMcpServer::start(McpScript::of(vec![tool("alpha"), tool("beta")]))
 }
 
 fn gate(twins: &FakeMcpServer, embedder: &Embedder) -> Gate {

@@ -7,7 +7,7 @@ use tidegate_config::{
 };
 
 use super::{Check, program::unknown_server};
-use crate::mcp::codes as mcp;
+use crate::codes::mcp;
 
 impl Check<'_> {
     pub(super) fn expect(&mut self) {

@@ -8,11 +8,8 @@ use tidegate_config::{
 
 use super::Check;
 use crate::{
-    codes,
-    mcp::{
-        codes as mcp,
-        file::{CallFile, StepFile},
-    },
+    codes::{self, mcp},
+    mcp::file::{CallFile, StepFile},
 };
 
 /// Calls at once: more than any client makes.

@@ -9,10 +9,12 @@ use tidegate_core::{
 };
 
 use super::Desk;
-use crate::timeline::{
-    codes,
-    file::{BusFile, CutFile, SpreadWord, TimelineFile},
-    plot::{Cut, Fleet},
+use crate::{
+    codes::timeline as codes,
+    timeline::{
+        file::{BusFile, CutFile, SpreadWord, TimelineFile},
+        plot::{Cut, Fleet},
+    },
 };
 
 /// Each replica has a core of its own, and every message reaches all the others.

@@ -10,10 +10,12 @@ use tidegate_config::{
 use tidegate_core::time::{Millis, Now};
 
 use super::Desk;
-use crate::timeline::{
-    codes,
-    file::{BackendAction, PhaseFile},
-    script::{Act, Pace, Phase, Script},
+use crate::{
+    codes::timeline as codes,
+    timeline::{
+        file::{BackendAction, PhaseFile},
+        script::{Act, Pace, Phase, Script},
+    },
 };
 
 /// An error is quicker than an answer.

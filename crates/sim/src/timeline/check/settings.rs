@@ -19,11 +19,13 @@ use tidegate_core::{
 };
 
 use super::{Desk, config, fleet::name_all};
-use crate::timeline::{
-    codes,
-    file::{ConfigKey, InlineConfig, InlineTarget, TimelineFile},
-    plot::TimelineWorld,
-    script::Script,
+use crate::{
+    codes::timeline as codes,
+    timeline::{
+        file::{ConfigKey, InlineConfig, InlineTarget, TimelineFile},
+        plot::TimelineWorld,
+        script::Script,
+    },
 };
 
 /// As many pins as production keeps.

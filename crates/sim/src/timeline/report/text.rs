@@ -5,9 +5,9 @@ use tidegate_core::time::Millis;
 
 use super::TimelineReport;
 use crate::{
+    form::RenderOptions,
     lanes::{Lane, LaneGlyphs, Mark, Picture},
     paint::Tone,
-    scenario::RenderOptions,
     timeline::{
         judge::{percent, seconds, short},
         painter::Painter,

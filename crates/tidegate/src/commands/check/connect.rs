@@ -56,7 +56,7 @@ pub(super) fn run(is_json: bool, source: &Source, report: &Report, printer: &Pri
 }
 
 /// One row: a name, whether it can be used, and words about it.
-struct Row<'a> {
+struct ConnectRow<'a> {
     name: &'a str,
     is_usable: bool,
     words: String,
@@ -70,7 +70,7 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
     let providers = connected.providers.iter().map(|it| match (it.refusal(), &it.answer) {
         (None, Ok(status)) => {
             let words = format!("{}{between}{}ms", answered(*status), it.took.0);
-            Row { name: &it.name, is_usable: true, words, below: Vec::new() }
+            ConnectRow { name: &it.name, is_usable: true, words, below: Vec::new() }
         }
         (Some(trouble), _) => failed(&it.name, &trouble, &[]),
         (None, Err(trouble)) => failed(&it.name, trouble, &[]),
@@ -79,7 +79,7 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
         Ok(offer) => {
             let took = format!("{}ms", it.took.0);
             let words = [counts(offer), took, identity(offer)].join(between);
-            Row { name: &it.name, is_usable: true, words, below: Vec::new() }
+            ConnectRow { name: &it.name, is_usable: true, words, below: Vec::new() }
         }
         Err(trouble) => failed(&it.name, trouble, &it.remarks),
     });
@@ -114,13 +114,13 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
     out + &end
 }
 
-fn failed<'a>(name: &'a str, trouble: &Trouble, remarks: &[String]) -> Row<'a> {
+fn failed<'a>(name: &'a str, trouble: &Trouble, remarks: &[String]) -> ConnectRow<'a> {
     let mut below: Vec<String> = remarks.iter().map(|remark| format!("log: {remark}")).collect();
     below.push(format!("hint: {}", trouble.hint));
-    Row { name, is_usable: false, words: trouble.cause.clone(), below }
+    ConnectRow { name, is_usable: false, words: trouble.cause.clone(), below }
 }
 
-fn line(row: &Row<'_>, column: usize, width: usize, is_ascii: bool) -> String {
+fn line(row: &ConnectRow<'_>, column: usize, width: usize, is_ascii: bool) -> String {
     let (glyph, colour) = match (row.is_usable, is_ascii) {
         (true, false) => ("●", AnsiColor::Green),
         (true, true) => ("*", AnsiColor::Green),

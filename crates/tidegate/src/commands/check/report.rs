@@ -147,7 +147,7 @@ fn counted(counts: Summary) -> String {
 fn table(routes: &[Route], width: usize, is_ascii: bool) -> String {
     let between = if is_ascii { ", " } else { " · " };
     let names = routes.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-    let rows: Vec<Row> = routes
+    let rows: Vec<RouteRow> = routes
         .iter()
         .map(|(name, tiers)| {
             let cell = |(rank, targets): (usize, &Vec<String>)| {
@@ -161,15 +161,15 @@ fn table(routes: &[Route], width: usize, is_ascii: bool) -> String {
 }
 
 /// A route's padded name and a cell per tier.
-type Row = (String, Vec<String>);
+type RouteRow = (String, Vec<String>);
 
-fn side_by_side(rows: &[Row]) -> String {
+fn side_by_side(rows: &[RouteRow]) -> String {
     let tiers = rows.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..tiers)
         .map(|rank| rows.iter().filter_map(move |(_, cells)| cells.get(rank)))
         .map(|cells| cells.map(|cell| columns(cell)).max().unwrap_or(0))
         .collect();
-    let line = |(name, cells): &Row| {
+    let line = |(name, cells): &RouteRow| {
         let cells: Vec<_> =
             cells.iter().zip(&widths).map(|(cell, width)| pad(cell, *width)).collect();
         let row = format!("  {name}    {}", cells.join(GAP));
@@ -178,7 +178,7 @@ fn side_by_side(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn stacked(rows: &[Row]) -> String {
+fn stacked(rows: &[RouteRow]) -> String {
     let mut out = String::new();
     for (name, cells) in rows {
         let blank = " ".repeat(columns(name));

@@ -9,7 +9,7 @@ use tidegate_init::{Kind, Note};
 use crate::printer::Printer;
 
 /// A config that was written or is to be printed.
-pub(super) struct Report {
+pub(super) struct InitReport {
     /// Where it was written; none: it is printed.
     pub(super) file: Option<PathBuf>,
     /// Where it comes from.
@@ -18,7 +18,7 @@ pub(super) struct Report {
     pub(super) notes: Vec<Note>,
 }
 
-impl Report {
+impl InitReport {
     /// Says it all.
     pub(super) fn print(&self, is_json: bool, printer: &Printer) {
         if is_json {

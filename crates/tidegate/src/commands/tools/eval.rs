@@ -34,7 +34,7 @@ pub(super) struct EvalArgs {
 }
 
 /// What was found out.
-struct Report {
+struct EvalReport {
     figures: Figures,
     tools: usize,
     build: Duration,
@@ -67,7 +67,7 @@ fn load<T>(path: &Path, read: impl Fn(&str) -> Result<T, BadLine>) -> Result<T, 
     read(&text).map_err(|error| format!("`{shown}`, {error}"))
 }
 
-fn measure(tools: Vec<tidegate_search::Document>, cases: &[Case]) -> Report {
+fn measure(tools: Vec<tidegate_search::Document>, cases: &[Case]) -> EvalReport {
     let count = tools.len();
     let start = now();
     let index = Index::build(tools);
@@ -87,7 +87,7 @@ fn measure(tools: Vec<tidegate_search::Document>, cases: &[Case]) -> Report {
         figures.count(&index, case, &answer);
     }
     times.sort_unstable();
-    Report { figures, tools: count, build, times }
+    EvalReport { figures, tools: count, build, times }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this command measures real time")]
@@ -95,7 +95,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-impl Report {
+impl EvalReport {
     /// The time that so many of a hundred requests stay within, in microseconds.
     fn percentile_us(&self, percent: usize) -> f64 {
         let at = (self.times.len() * percent / 100).min(self.times.len().saturating_sub(1));
@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-fn as_json(report: &Report) -> String {
+fn as_json(report: &EvalReport) -> String {
     let Figures { n, lost, unanswerable, declined, .. } = report.figures;
     let [hit1, hit3, hit5, hit10] = report.figures.shares();
     let mut object = json!({
@@ -120,7 +120,7 @@ fn as_json(report: &Report) -> String {
     object.to_string()
 }
 
-fn as_table(report: &Report) -> String {
+fn as_table(report: &EvalReport) -> String {
     let figures = &report.figures;
     let mut out = format!("{} requests over {} tools\n\n", figures.n, report.tools);
     for ((hits, share), depth) in figures.hits.iter().zip(figures.shares()).zip(DEPTHS) {

@@ -25,7 +25,7 @@ pub(super) struct ListArgs {
 }
 
 /// A row of the table.
-struct Row {
+struct ToolRow {
     name: String,
     server: String,
     about: String,
@@ -52,17 +52,17 @@ pub(super) fn run(args: &ListArgs, printer: &Printer) -> Exit {
         printer.hint("`tidegate check --connect` shows which servers can be reached");
         return Exit::Done;
     }
-    let rows: Vec<Row> = tools.iter().map(|tool| row(tool, &found.servers)).collect();
+    let rows: Vec<ToolRow> = tools.iter().map(|tool| row(tool, &found.servers)).collect();
     printer.result(&table(&rows, printer.width(), printer.is_ascii()));
     Exit::Done
 }
 
-fn row(tool: &Value, servers: &[String]) -> Row {
+fn row(tool: &Value, servers: &[String]) -> ToolRow {
     let text = |key: &str| tool[key].as_str().unwrap_or_default();
     let name = calm(text("name")).replace(['\n', '\t'], " ");
     let first = text("description").lines().map(str::trim).find(|line| !line.is_empty());
     let about = calm(first.unwrap_or_else(|| text("title"))).replace('\t', " ");
-    Row { server: server_of(&name, servers).unwrap_or_default().to_owned(), name, about }
+    ToolRow { server: server_of(&name, servers).unwrap_or_default().to_owned(), name, about }
 }
 
 /// The server whose name a tool's begins with.
@@ -75,14 +75,14 @@ pub(super) fn server_of<'a>(tool: &str, servers: &'a [String]) -> Option<&'a str
 }
 
 /// Names, servers where they are known, and as much of the descriptions as fits.
-fn table(rows: &[Row], width: usize, is_ascii: bool) -> String {
-    let widest = |part: fn(&Row) -> &str| rows.iter().map(|row| columns(part(row))).max();
+fn table(rows: &[ToolRow], width: usize, is_ascii: bool) -> String {
+    let widest = |part: fn(&ToolRow) -> &str| rows.iter().map(|row| columns(part(row))).max();
     let names = widest(|row| &row.name).unwrap_or(0);
     let servers = widest(|row| &row.server).unwrap_or(0);
     let before = names + 2 + if servers > 0 { servers + 2 } else { 0 };
     let is_narrow = before + ABOUT_MIN > width;
     let mut out = String::new();
-    for Row { name, server, about } in rows {
+    for ToolRow { name, server, about } in rows {
         let head = match (is_narrow, servers) {
             (true, _) => format!("{name}\n    "),
             (false, 0) => format!("{name:names$}  "),

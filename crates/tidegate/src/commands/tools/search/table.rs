@@ -13,7 +13,7 @@ const SCORE: usize = 6;
 const FAINT: f64 = 0.05;
 
 /// One tool as it is shown.
-struct Row {
+struct SearchRow {
     score: String,
     name: String,
     server: String,
@@ -24,15 +24,15 @@ struct Row {
 
 /// All rows.
 pub(super) fn table(tools: &[Value], width: usize, is_ascii: bool) -> String {
-    let rows: Vec<Row> = tools.iter().map(|tool| row(tool, is_ascii)).collect();
-    let widest = |part: fn(&Row) -> &str| rows.iter().map(|row| columns(part(row))).max();
+    let rows: Vec<SearchRow> = tools.iter().map(|tool| row(tool, is_ascii)).collect();
+    let widest = |part: fn(&SearchRow) -> &str| rows.iter().map(|row| columns(part(row))).max();
     let names = widest(|row| &row.name).unwrap_or(0);
     let servers = widest(|row| &row.server).unwrap_or(0);
     let before = SCORE + names + 2 + if servers > 0 { servers + 2 } else { 0 };
     let is_narrow = before + ABOUT_MIN > width;
     let indent = " ".repeat(SCORE);
     let mut out = String::new();
-    for Row { score, name, server, about, below } in &rows {
+    for SearchRow { score, name, server, about, below } in &rows {
         let head = match (is_narrow, servers) {
             (true, _) => format!("{score}  {name}\n{indent}"),
             (false, 0) => format!("{score}  {name:names$}  "),
@@ -50,7 +50,7 @@ pub(super) fn table(tools: &[Value], width: usize, is_ascii: bool) -> String {
     out
 }
 
-fn row(tool: &Value, is_ascii: bool) -> Row {
+fn row(tool: &Value, is_ascii: bool) -> SearchRow {
     let text = |key: &str| calm(tool[key].as_str().unwrap_or_default());
     let one_line = |text: String| text.replace(['\n', '\t'], " ");
     let description = text("description");
@@ -58,7 +58,7 @@ fn row(tool: &Value, is_ascii: bool) -> Row {
     let about = first.unwrap_or_default().replace('\t', " ");
     let is_down = tool["available"] == false;
     let mark = if is_ascii { "x" } else { "✕" };
-    Row {
+    SearchRow {
         score: format!("{:.2}", tool["score"].as_f64().unwrap_or_default()),
         name: one_line(text("name")),
         server: one_line(text("server")),
