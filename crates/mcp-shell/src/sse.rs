@@ -144,13 +144,14 @@ async fn opened(talk: &HttpConversation, within: Millis) -> Result<EventStream, 
 /// Opens the stream and waits for the address that messages go to.
 async fn begin(talk: &HttpConversation) -> Result<EventStream, Failure> {
     let get = || talk.request(Method::GET, Bytes::new(), None);
-    let (head, body) = talk.send(ConnectionUse::Listening, get).await?.into_parts();
+    let (head, mut body) = talk.send(ConnectionUse::Listening, get).await?.into_parts();
     if !head.status.is_success() {
         return Err(call::refusal(talk, &head, body, false).await.0);
     }
     if call::kind_of(&head.headers) != BodyKind::Events {
         return Err(failure::malformed());
     }
+    body.expect_silence();
     let mut stream = EventStream::new(body, Resume::default(), talk.place.answer_max());
     let named = stream.next_of(b"endpoint").await?.ok_or_else(failure::broken)?;
     let Some(endpoint) = endpoint::resolve(&talk.place, &named) else {

@@ -70,8 +70,9 @@ async fn ask(talk: &HttpConversation, resume: Resume, was_open: bool) -> ListenR
     let Ok(response) = talk.send(ConnectionUse::Listening, get).await else {
         return ListenReply::NotNow;
     };
-    let (head, body) = response.into_parts();
+    let (head, mut body) = response.into_parts();
     if head.status.is_success() && call::kind_of(&head.headers) == BodyKind::Events {
+        body.expect_silence();
         let stream = EventStream::new(body, resume, talk.place.answer_max());
         return ListenReply::Stream(Box::new(stream));
     }

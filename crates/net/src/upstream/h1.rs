@@ -58,6 +58,8 @@ pub struct H1 {
     framing: Framing,
     /// Whether another request may follow the answer under way.
     is_kept: bool,
+    /// Whether the answer under way is one that is silent for most of its life.
+    is_quiet: bool,
 }
 
 /// A request on its way out.
@@ -71,7 +73,8 @@ struct Outgoing {
 impl H1 {
     pub(super) fn new(io: Io) -> Self {
         let framing = Framing::ended();
-        Self { io, buffer: BytesMut::new(), read_size: READ_FIRST, framing, is_kept: true }
+        let (buffer, read_size) = (BytesMut::new(), READ_FIRST);
+        Self { io, buffer, read_size, framing, is_kept: true, is_quiet: false }
     }
 
     /// Whether another request can go out on it, as far as can be told without waiting.
@@ -95,6 +98,13 @@ impl H1 {
     pub(super) fn rest(&mut self) {
         self.buffer = BytesMut::new();
         self.read_size = READ_FIRST;
+        self.is_quiet = false;
+    }
+
+    /// The answer under way is silent for most of its life: no buffer is held while it is. The
+    /// price is a buffer for each time that it says something.
+    pub(super) fn expect_silence(&mut self) {
+        self.is_quiet = true;
     }
 
     /// Sends a request and waits for the response head.
@@ -229,8 +239,14 @@ impl H1 {
         let offered = self.buffer.capacity() - self.buffer.len();
         let mut reading = pin!(self.io.read_buf(&mut self.buffer));
         // It keeps nothing between polls, so it need not be kept.
-        let read = ready!(reading.as_mut().poll(cx))?;
-        if read == offered && offered >= self.read_size {
+        let Poll::Ready(read) = reading.as_mut().poll(cx) else {
+            if self.is_quiet && self.buffer.is_empty() {
+                self.buffer = BytesMut::new();
+            }
+            return Poll::Pending;
+        };
+        let read = read?;
+        if read == offered {
             // There is more where that came from.
             self.read_size = (2 * self.read_size).min(READ_MAX);
         }

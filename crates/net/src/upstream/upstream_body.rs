@@ -46,6 +46,13 @@ impl UpstreamBody {
         poll_fn(|cx| self.poll_data(cx)).await
     }
 
+    /// Most of the time nothing comes: what reading needs is not held while it waits.
+    pub fn expect_silence(&mut self) {
+        if let Sender::H1(h1) = &mut self.connection.sender {
+            h1.expect_silence();
+        }
+    }
+
     /// Whether nothing more comes, as far as can be told without waiting. Bytes that come instead
     /// are lost: only for a body whose rest nobody wants.
     pub(super) fn has_ended(&mut self) -> bool {

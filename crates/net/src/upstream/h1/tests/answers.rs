@@ -1,5 +1,8 @@
 //! Answers as servers send them, and as they should not.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use super::*;
 use crate::upstream::h1::head::{HEAD_MAX, HEADERS_MAX};
 
@@ -199,4 +202,22 @@ async fn chunks_that_came_together_leave_together() {
     assert_eq!(exchange.pieces, 1);
     let expected: String = (0..60).map(|at| format!("d: {at:02}\n")).collect();
     assert_eq!(exchange.body.expect("whole"), expected.as_bytes());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_silent_holds_no_buffer_and_goes_on() {
+    let (ours, mut theirs) = duplex(ROOM);
+    let mut h1 = H1::new(Io::Inside(ours));
+    let begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    theirs.write_all(begun).await.expect("there is room");
+    h1.send(get()).await.expect("a head");
+    h1.expect_silence();
+    let first = poll_fn(|cx| h1.poll_data(cx)).await.expect("not the end").expect("bytes");
+    assert_eq!(&first[..], b"hello");
+    let waits = poll_fn(|cx| Poll::Ready(h1.poll_data(cx).is_pending())).await;
+    assert!(waits);
+    assert_eq!(h1.buffer.capacity(), 0);
+    theirs.write_all(b"5\r\nagain\r\n").await.expect("there is room");
+    let second = poll_fn(|cx| h1.poll_data(cx)).await.expect("not the end").expect("bytes");
+    assert_eq!(&second[..], b"again");
 }
