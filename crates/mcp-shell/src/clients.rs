@@ -3,8 +3,8 @@
 //! Rules kept here:
 //! - Only an event that has room on its way is taken from the Hub: what is taken counts as sent.
 //! - A reader without room is fed again when it has some; its task ends with its entry.
-//! - The head of a stream that has nothing to say yet waits for its first event, for [`HELD_FOR`]
-//!   at most, so that both are written together.
+//! - The head of a stream that has nothing to say yet waits for its first message, for [`HELD_FOR`]
+//!   at most, so that both are written together, and with them the event that opens the stream.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, mpsc::error::TrySendError, oneshot};
 
 use super::{
     event_body::{BATCH_MAX, Batch, ClientNews, EventBody},
-    handle::Answered,
+    handle::{AnswerEvents, Answered},
 };
 
 /// Most tools answer within it, and no client can tell.
@@ -36,17 +36,17 @@ pub(crate) struct Clients {
 }
 
 struct Reader {
-    sender: mpsc::Sender<Batch>,
-    /// The answer, while it waits for a first event.
-    held: Option<HeldAnswer>,
+    to: ReaderTarget,
     /// The task that waits for room.
     waiting: Option<Owned>,
 }
 
-/// An answer that waits for a first event.
-struct HeldAnswer {
-    waiting: oneshot::Sender<Answered>,
-    answered: Answered,
+/// Where the events of a reader go.
+enum ReaderTarget {
+    /// Nowhere yet: its request waits for a first message.
+    Held { waiting: oneshot::Sender<Answered>, answer: McpAnswer },
+    /// To the body that its client reads.
+    Body(mpsc::Sender<Batch>),
 }
 
 impl Clients {
@@ -83,17 +83,15 @@ impl Clients {
             drop(waiting.send(Answered { answer, events: None }));
             return;
         };
-        let (sender, body) = EventBody::new(id, self.news.clone());
-        let answered = Answered { answer, events: Some(body) };
-        let held = Some(HeldAnswer { waiting, answered });
-        self.readers.insert(id, Reader { sender, held, waiting: None });
+        let to = ReaderTarget::Held { waiting, answer };
+        self.readers.insert(id, Reader { to, waiting: None });
         self.held.push_back((now.after(HELD_FOR), id));
     }
 
     /// When the next answer has waited for long enough.
     pub(crate) fn next_release(&mut self) -> Option<Now> {
         while let Some((until, id)) = self.held.front() {
-            if self.readers.get(id).is_some_and(|it| it.held.is_some()) {
+            if self.readers.get(id).is_some_and(|it| matches!(it.to, ReaderTarget::Held { .. })) {
                 return Some(*until);
             }
             self.held.pop_front();
@@ -101,14 +99,14 @@ impl Clients {
         None
     }
 
-    /// Answers that have waited for long enough go without a first event.
-    pub(crate) fn release_due(&mut self, now: Now) {
+    /// Answers that have waited for long enough go without a first message.
+    pub(crate) fn release_due(&mut self, hub: &mut Hub, now: Now) {
         while let Some(&(until, id)) = self.held.front()
             && now.reached(until)
         {
             self.held.pop_front();
-            if let Some(reader) = self.readers.get_mut(&id) {
-                release(&mut reader.held);
+            if self.open(hub, id) {
+                self.feed(hub, id);
             }
         }
     }
@@ -123,15 +121,20 @@ impl Clients {
 
     /// Hands what the Hub has for a reader to its client, as far as there is room.
     pub(crate) fn feed(&mut self, hub: &mut Hub, id: ReaderId) {
+        let Some(Reader { to, .. }) = self.readers.get(&id) else { return };
+        let is_held = matches!(to, ReaderTarget::Held { .. });
+        if is_held && (!hub.has_message(id) || !self.open(hub, id)) {
+            return;
+        }
         let Some(reader) = self.readers.get_mut(&id) else { return };
+        let ReaderTarget::Body(sender) = &reader.to else { return };
         let is_over = loop {
-            match reader.sender.try_reserve() {
+            match sender.try_reserve() {
                 Ok(permit) => {
                     let (batch, may_follow) = pulled(hub, id);
                     let is_last = batch.is_last;
                     if !batch.events.is_empty() || is_last {
                         permit.send(batch);
-                        release(&mut reader.held);
                     }
                     match (is_last, may_follow) {
                         (true, _) => break true,
@@ -147,7 +150,7 @@ impl Clients {
         if is_over {
             self.readers.remove(&id);
         } else if reader.waiting.is_none() {
-            let (sender, news) = (reader.sender.clone(), self.news.clone());
+            let (sender, news) = (sender.clone(), self.news.clone());
             let waiting = task::spawn_owned("room for an mcp client", async move {
                 if sender.reserve().await.is_ok() {
                     drop(news.send(ClientNews::Room(id)));
@@ -155,6 +158,32 @@ impl Clients {
             });
             reader.waiting = Some(waiting);
         }
+    }
+
+    /// A request that is held is answered with what there is; whether more may follow.
+    fn open(&mut self, hub: &mut Hub, id: ReaderId) -> bool {
+        let held = |reader: &Reader| matches!(reader.to, ReaderTarget::Held { .. });
+        if !self.readers.get(&id).is_some_and(held) {
+            return false;
+        }
+        let Some(Reader { to: ReaderTarget::Held { waiting, answer }, .. }) =
+            self.readers.remove(&id)
+        else {
+            return false;
+        };
+        let (first, _) = pulled(hub, id);
+        let is_over = first.is_last;
+        let events = if is_over {
+            AnswerEvents::All(first.events)
+        } else {
+            let (sender, body) = EventBody::new(id, first, self.news.clone());
+            let to = ReaderTarget::Body(sender);
+            self.readers.insert(id, Reader { to, waiting: None });
+            AnswerEvents::Stream(body)
+        };
+        // It may have left, and its body tells so.
+        drop(waiting.send(Answered { answer, events: Some(events) }));
+        !is_over
     }
 
     /// A reader has room again.
@@ -167,22 +196,15 @@ impl Clients {
 
     /// Says to a client that its stream is still there. One that has events to read knows.
     pub(crate) fn keep_open(&self, id: ReaderId) {
-        if let Some(reader) = self.readers.get(&id) {
+        if let Some(Reader { to: ReaderTarget::Body(sender), .. }) = self.readers.get(&id) {
             let events = VecDeque::from([KEEP_OPEN]);
-            drop(reader.sender.try_send(Batch { events, is_last: false }));
+            drop(sender.try_send(Batch { events, is_last: false }));
         }
     }
 
     /// A client has left its stream.
     pub(crate) fn forget(&mut self, id: ReaderId) {
         self.readers.remove(&id);
-    }
-}
-
-/// A client gets its answer, if it waits for it.
-fn release(held: &mut Option<HeldAnswer>) {
-    if let Some(HeldAnswer { waiting, answered }) = held.take() {
-        drop(waiting.send(answered));
     }
 }
 

@@ -283,10 +283,7 @@ impl Driver {
             self.sweep_at = None;
             self.runtime.worker.pool.sweep();
         }
-        self.clients.release_due(now);
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.renew_due(now);
-        }
+        self.clients.release_due(&mut self.hub, now);
         match self.hub.next_wakeup().is_some_and(|at| at <= now) {
             true => self.tell(Event::Wakeup),
             false => self.arm(),

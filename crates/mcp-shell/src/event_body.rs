@@ -4,7 +4,8 @@
 //! - At most [`BATCHES_AHEAD`] times [`BATCH_MAX`] events wait for the client's connection: one
 //!   that does not read holds back its own stream and nothing else.
 //! - Events that are there together go together, and so does the end: each crossing between threads
-//!   costs a wake-up, and each write to a client a system call.
+//!   costs a wake-up, and each write to a client a system call. What is there when the answer
+//!   begins goes with it; an answer that is over by then is no stream at all.
 //! - A body that is dropped before its stream was over says so, once. One that was read to the end
 //!   says nothing: the MCP thread has closed it.
 
@@ -53,13 +54,14 @@ pub(crate) struct EventBody {
 }
 
 impl EventBody {
-    /// The body of a reader, and where its events go.
+    /// The body of a reader, which begins with these events, and where the others go.
     pub(crate) fn new(
         reader: ReaderId,
+        first: Batch,
         news: mpsc::UnboundedSender<ClientNews>,
     ) -> (mpsc::Sender<Batch>, Self) {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
-        (sender, Self { batches, current: Batch::default(), reader, news })
+        (sender, Self { batches, current: first, reader, news })
     }
 }
 

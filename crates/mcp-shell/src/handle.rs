@@ -10,13 +10,17 @@
 //! Left to others: who may call (`caller`), host and origin (`guard`), what a message means (the
 //! Hub).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
-use tidegate_mcp::hub::{HttpMethod, McpAnswer, McpAnswerBody, McpRequest, RequestToken};
+use tidegate_mcp::{
+    hub::{HttpMethod, LargeArguments, McpAnswer, McpAnswerBody, McpRequest, RequestToken},
+    message::LARGE,
+};
 use tidegate_net::{
     client_body::ClientBody,
     connection::RequestBody,
@@ -45,11 +49,20 @@ const LINE: usize = 1024;
 /// longer are streams, which begin at once; a list waits for servers for seconds at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-/// What the MCP thread answers. The body of a stream is beside its head.
+/// What the MCP thread answers. Events are beside the head.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: McpAnswer,
-    pub(crate) events: Option<EventBody>,
+    pub(crate) events: Option<AnswerEvents>,
+}
+
+/// The events of an answer.
+#[derive(Debug)]
+pub(crate) enum AnswerEvents {
+    /// All there will be.
+    All(VecDeque<Bytes>),
+    /// More may follow.
+    Stream(EventBody),
 }
 
 /// What comes over the line.
@@ -144,10 +157,9 @@ impl McpHandle {
         } else {
             Bytes::new()
         };
-        let (body, large) = match tokio::time::timeout(ANSWER_WITHIN, self.large.read(body)).await {
-            Ok(Ok(read)) => read,
-            Ok(Err(answer)) => return rendered(answer, None),
-            Err(_) => return rendered(McpAnswer::busy("too many large requests; try again"), None),
+        let (body, large) = match self.set_aside(body).await {
+            Ok(read) => read,
+            Err(answer) => return rendered(answer, None),
         };
         let text =
             |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -181,60 +193,13 @@ impl McpHandle {
         rendered_refusal(504, "the gateway took too long")
     }
 
-    /// Answers a request that another replica hands on; none if what it is about is not here.
-    pub async fn answer_peer(&self, request: PeerRequest) -> Option<PeerAnswer> {
-        let PeerRequest { head, body } = request;
-        let whole = |answer: McpAnswer| {
-            let head = PeerAnswerHead {
-                status: answer.status,
-                retry_after: answer.retry_after,
-                is_events: false,
-            };
-            let body = match answer.body {
-                McpAnswerBody::Json(bytes) => Some(bytes),
-                McpAnswerBody::Empty | McpAnswerBody::Events(_) => None,
-            };
-            Some(PeerAnswer { head, body: PeerBody::Whole(body) })
-        };
-        let (body, large) = match tokio::time::timeout(ANSWER_WITHIN, self.large.read(body)).await {
-            Ok(Ok(read)) => read,
-            Ok(Err(answer)) => return whole(answer),
-            Err(_) => return whole(McpAnswer::busy("too many large requests; try again")),
-        };
-        let (sender, answered) = oneshot::channel();
-        let token = self.token();
-        let request = McpRequest {
-            token,
-            method: HttpMethod::Post,
-            session: None,
-            version: None,
-            last_event: None,
-            prefers_events: false,
-            headers: Vec::new(),
-            body,
-            large,
-            caller: "".into(),
-        };
-        let request = Box::new(head.into_request(request)?);
-        let came = Came::FromPeer;
-        if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {
-            // It may be on its way out: whoever asks looks the session up again.
-            return None;
+    /// The body as the MCP thread is to see it, and what was set aside of it.
+    async fn set_aside(&self, body: Bytes) -> Result<(Bytes, Option<LargeArguments>), McpAnswer> {
+        if body.len() <= LARGE {
+            return Ok((body, None));
         }
-        let mut waiting = Waiting { token: Some(token), news: &self.news };
-        let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await.ok()?;
-        waiting.token = None;
-        match answered {
-            Ok(Answered { answer, .. }) if answer.status == NOT_MINE => None,
-            Ok(Answered { answer, events: Some(events) }) => {
-                let head =
-                    PeerAnswerHead { status: answer.status, retry_after: None, is_events: true };
-                let body = PeerBody::Events(Box::new(SessionEvents(events)));
-                Some(PeerAnswer { head, body })
-            }
-            Ok(Answered { answer, events: None }) => whole(answer),
-            Err(_) => None,
-        }
+        let busy = |_| McpAnswer::busy("too many large requests; try again");
+        tokio::time::timeout(ANSWER_WITHIN, self.large.read(body)).await.map_err(busy)?
     }
 
     /// Probes a server now: whether it answered, if there is such a server.
@@ -328,11 +293,15 @@ fn rendered_refusal(status: u16, message: &str) -> Response<ClientBody> {
     rendered(McpAnswer::refusal(status, message), None)
 }
 
-fn rendered(answer: McpAnswer, events: Option<EventBody>) -> Response<ClientBody> {
+fn rendered(answer: McpAnswer, events: Option<AnswerEvents>) -> Response<ClientBody> {
     let (kind, body) = match (answer.body, events) {
         (McpAnswerBody::Json(bytes), _) => (Some("application/json"), bytes.into()),
         (McpAnswerBody::Events(_), Some(events)) => {
-            (Some("text/event-stream"), ClientBody::Passing(Box::new(events)))
+            let body = match events {
+                AnswerEvents::All(events) => ClientBody::Whole(events),
+                AnswerEvents::Stream(events) => ClientBody::Passing(Box::new(events)),
+            };
+            (Some("text/event-stream"), body)
         }
         (McpAnswerBody::Empty | McpAnswerBody::Events(_), _) => (None, ClientBody::empty()),
     };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tidegate_mcp::{
     hub::{LargeArguments, McpAnswer},
-    message::{LARGE, SetAside, set_aside},
+    message::{SetAside, set_aside},
 };
 use tidegate_net::secret::random_hex;
 use tokio::sync::Semaphore;
@@ -31,14 +31,11 @@ impl Default for LargeReader {
 }
 
 impl LargeReader {
-    /// The body as the MCP thread is to see it, and what was set aside of it.
+    /// A large body as the MCP thread is to see it, and what was set aside of it.
     pub(crate) async fn read(
         &self,
         body: Bytes,
     ) -> Result<(Bytes, Option<LargeArguments>), McpAnswer> {
-        if body.len() <= LARGE {
-            return Ok((body, None));
-        }
         let broken = || McpAnswer::refusal(500, "the request could not be read");
         let _turn = self.0.acquire().await.map_err(|_| broken())?;
         let read = tokio::task::spawn_blocking(move || {

@@ -17,7 +17,10 @@
 use tidegate_mcp::hub::{ConnectionId, ids::TableId};
 use tokio::sync::mpsc;
 
-pub(crate) use tidegate_mcp::{health::Failure, hub::ConnectionEvent};
+pub(crate) use tidegate_mcp::{
+    health::Failure,
+    hub::{ConnectionEvent, LargeAnswer},
+};
 
 /// Events that may wait for their owner before transports stop reading.
 const EVENTS_AHEAD: usize = 256;

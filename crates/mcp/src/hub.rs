@@ -61,7 +61,9 @@ pub use self::{
     effect::{
         CallRecord, CallRecordEnd, Effect, LogLine, McpAnswer, McpAnswerBody, Metric, TransportKind,
     },
-    event::{ConnectionEvent, Event, HttpMethod, LargeArguments, McpRequest, RequestToken},
+    event::{
+        ConnectionEvent, Event, HttpMethod, LargeAnswer, LargeArguments, McpRequest, RequestToken,
+    },
     ids::{ConnectionId, ReaderId},
     last_words::LastWords,
     parked::PREFIX as PARKED,

@@ -16,6 +16,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use memchr::memchr2;
 use serde::{
     Deserialize,
     de::{Deserializer, IgnoredAny, MapAccess, Visitor},
@@ -284,19 +285,12 @@ pub fn splice(text: &str, name: &str, value: &str) -> Result<String, Flaw> {
 /// # Errors
 /// [`Flaw::TooDeep`].
 pub fn check_depth(text: &str) -> Result<(), Flaw> {
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        if in_string {
-            match byte {
-                _ if is_escaped => is_escaped = false,
-                b'\\' => is_escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
         match byte {
-            b'"' => in_string = true,
+            b'"' => at = end_of_string(bytes, at),
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
@@ -308,6 +302,17 @@ pub fn check_depth(text: &str) -> Result<(), Flaw> {
         }
     }
     Ok(())
+}
+
+/// Where the string ends that begins before `at`: behind its closing quote, or at the end.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        match bytes[at + found] {
+            b'"' => return at + found + 1,
+            _ => at += found + 2,
+        }
+    }
+    bytes.len()
 }
 
 /// The text a value holds; none if it is something else.
@@ -338,7 +343,7 @@ pub fn quoted(text: &str) -> String {
 /// always escaped, so any that stands here is white space.
 #[must_use]
 pub fn one_line(mut json: String) -> String {
-    if json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    if memchr2(b'\n', b'\r', json.as_bytes()).is_some() {
         json = json.replace(['\n', '\r'], " ");
     }
     json
@@ -347,6 +352,9 @@ pub fn one_line(mut json: String) -> String {
 /// Whether a name is a known key written with other letter case, by the folding of readers that
 /// ignore case: two letters outside ASCII count as `s` and `k` there.
 fn is_other_case(name: &str, known: &str) -> bool {
+    if name.is_ascii() {
+        return name != known && name.eq_ignore_ascii_case(known);
+    }
     let folded = name.chars().map(|c| match c {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',

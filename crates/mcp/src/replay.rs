@@ -330,6 +330,16 @@ impl<B: Clone> Replay<B> {
         self.rings.get(&stream).is_some_and(|ring| ring.end_number() > 0)
     }
 
+    /// Whether all that a stream has said is one event, which nobody has been handed, and more is to
+    /// come.
+    #[must_use]
+    pub fn has_only_begun(&self, stream: u32) -> bool {
+        self.rings.get(&stream).is_some_and(|ring| {
+            let is_going_on = !ring.is_ended && !ring.is_paused;
+            ring.end_number() == 1 && ring.sent == 0 && is_going_on
+        })
+    }
+
     /// Whether its client has gone and has no event to come back with.
     #[must_use]
     pub fn is_lost(&self, stream: u32) -> bool {

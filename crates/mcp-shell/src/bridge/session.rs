@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{
     http::{HttpTransport, conversation::HttpConversation, failure, notices::Before},
-    transport::{ConnectionEvent, Events},
+    transport::{ConnectionEvent, Events, LargeAnswer},
 };
 
 /// A gateway answers `initialize` at once, whatever its servers do; beside that only the patience
@@ -294,7 +294,10 @@ impl Session {
 async fn hear(session: Rc<Session>, number: u64, mut events: Events) {
     while let Some(event) = events.recv().await {
         match event {
-            ConnectionEvent::Message { bytes, .. } => session.out.say(bytes).await,
+            ConnectionEvent::Message { bytes, .. }
+            | ConnectionEvent::LargeAnswer(LargeAnswer { bytes, .. }) => {
+                session.out.say(bytes).await;
+            }
             ConnectionEvent::Closed { .. } => {
                 // A task of its own: the new link ends this one.
                 let own = Rc::clone(&session);

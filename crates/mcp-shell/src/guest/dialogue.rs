@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::OnNotice;
 use crate::{
     http::HttpTransport,
-    transport::{ConnectionEvent, Events, Failure},
+    transport::{ConnectionEvent, Events, Failure, LargeAnswer},
 };
 
 /// What a request came to.
@@ -91,7 +91,10 @@ impl Dialogue {
     async fn answer(&mut self, expected: u64) -> Reply {
         loop {
             match self.events.recv().await {
-                Some(ConnectionEvent::Message { bytes, .. }) => {
+                Some(
+                    ConnectionEvent::Message { bytes, .. }
+                    | ConnectionEvent::LargeAnswer(LargeAnswer { bytes, .. }),
+                ) => {
                     if let Some(reply) = self.hear(&bytes, expected) {
                         return reply;
                     }

@@ -16,6 +16,7 @@ use tidegate_net::{
     passed::PASSED,
     upstream::{Origin, SplicedBody, tls},
 };
+use tokio::sync::Semaphore;
 
 use crate::transport::MESSAGE_MAX;
 
@@ -57,6 +58,8 @@ pub(crate) struct HttpPlace {
     headers: HeaderMap,
     /// The largest message that is taken from the server.
     answer_max: Cell<usize>,
+    /// One large answer is read at a time: processors are everybody's.
+    pub(super) large: Semaphore,
 }
 
 /// Why a server of the config cannot be used.
@@ -113,6 +116,7 @@ impl HttpPlace {
             target,
             headers,
             answer_max: Cell::new(MESSAGE_MAX),
+            large: Semaphore::new(1),
         })
     }
 

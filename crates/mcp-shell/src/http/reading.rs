@@ -10,6 +10,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
+use memchr::memchr2;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -126,7 +127,7 @@ impl EventStream {
 /// What an event of this name carries; the id and `retry` of any are noted.
 fn see(frame: &Frame<'_>, name: &[u8], resume: &mut Resume, events: &mut u64) -> Option<Bytes> {
     let mut is_event = frame.data().is_some();
-    for line in frame.raw.split(|&byte| byte == b'\n' || byte == b'\r') {
+    for line in lines(frame.raw) {
         if let Some(id) = field(line, b"id") {
             let id = (!id.is_empty() && id.len() <= EVENT_ID_MAX).then_some(id);
             resume.after = id.and_then(|id| HeaderValue::from_bytes(id).ok());
@@ -140,6 +141,17 @@ fn see(frame: &Frame<'_>, name: &[u8], resume: &mut Resume, events: &mut u64) ->
     let is_wanted = frame.name.unwrap_or(MESSAGE) == name;
     let data = frame.data().filter(|data| is_wanted && !data.is_empty())?;
     Some(Bytes::copy_from_slice(&data))
+}
+
+/// The lines of an event, however they end; between CR and LF there is an empty one.
+fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(event);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = memchr2(b'\n', b'\r', text);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 /// The value of a line if it is one of this field.
@@ -160,8 +172,26 @@ struct MessageHead {
     method: Option<IgnoredAny>,
 }
 
+/// What most answers begin with.
+const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+
+/// The request of ours that a message answers, if it shows that at its beginning, as most do. The
+/// rest of it is not looked at: whoever reads the answer reads it whole.
+fn answered_at_first_sight(message: &[u8]) -> Option<u64> {
+    let rest = message.strip_prefix(ANSWER)?;
+    let digits = rest.iter().take(20).take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, rest) = rest.split_at(digits);
+    let is_answer = rest.starts_with(br#","result":"#) || rest.starts_with(br#","error":"#);
+    let is_number = !number.starts_with(b"0") || number == b"0";
+    let number = std::str::from_utf8(number).ok().filter(|_| is_answer && is_number)?;
+    number.parse().ok()
+}
+
 /// The request of ours that a message answers, if it is an answer to one.
 pub(crate) fn answered(message: &[u8]) -> Result<Option<u64>, Failure> {
+    if let Some(call) = answered_at_first_sight(message) {
+        return Ok(Some(call));
+    }
     let text = std::str::from_utf8(message).map_err(|_| failure::malformed())?;
     let head: MessageHead = serde_json::from_str(text).map_err(|_| failure::malformed())?;
     Ok(head.id.filter(|_| head.method.is_none()).and_then(|id| id.as_u64()))

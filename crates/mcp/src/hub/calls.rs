@@ -306,13 +306,11 @@ impl Hub {
         let (client, stream) = (call.client, call.stream);
         match call.answer {
             AnswerTo::Stream => {
-                let message = message::made(&call.id, &made);
-                self.send_answer(stream, &call.id, message.as_bytes());
+                self.send_made(stream, &call.id, &made);
                 self.end_stream(stream);
             }
             AnswerTo::Batch => {
-                let message = message::made(&call.id, &made);
-                self.send_answer(stream, &call.id, message.as_bytes());
+                self.send_made(stream, &call.id, &made);
                 self.leave_batch(stream);
             }
             AnswerTo::Whole { request, prefers_events } => {

@@ -23,7 +23,7 @@ use tidegate_core::{
 };
 
 use super::effect::{Effect, LogLine};
-use super::event::ConnectionEvent;
+use super::event::{ConnectionEvent, LargeAnswer};
 use super::ids::{CallId, ConnectionId, ExchangeId, LinkId, ServerId};
 use super::profile::{ClientProfile, ProfileKey};
 use super::record::{FIRST_EPOCH, UpstreamSession, request_number};
@@ -259,6 +259,9 @@ impl Hub {
                 }
             }
             ConnectionEvent::Message { bytes, call } => self.hear_message(env, talk, &bytes, call),
+            ConnectionEvent::LargeAnswer(LargeAnswer { call, outcome, .. }) => {
+                self.settle(talk, call, ServerReply::Answer(outcome));
+            }
             ConnectionEvent::Paused { call } => {
                 if let Some(origin) = self.origin_of(talk, Some(call)) {
                     self.pause_stream_of(origin);

@@ -10,13 +10,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use super::ids::{ConnectionId, ReaderId};
 use super::record::{Adoption, UpstreamSession};
 use super::search::SearchAnswer;
 use super::settings::HubSettings;
 use crate::health::Failure;
-use crate::message::put_back;
+use crate::message::{Message, put_back};
 
 /// What happened.
 #[derive(Debug)]
@@ -101,6 +102,9 @@ pub enum ConnectionEvent {
         /// The request of ours on whose stream it came, where the transport has such streams.
         call: Option<u64>,
     },
+    /// The server sent the answer to a request of ours, and it is so large that the shell has read
+    /// it beside the thread that serves all clients ([`LargeAnswer::read`]).
+    LargeAnswer(LargeAnswer),
     /// The server closed the stream of a request on purpose, and is asked again for the rest.
     Paused {
         /// The request's number.
@@ -123,6 +127,32 @@ pub enum ConnectionEvent {
     },
     /// An [`Effect::Close`](super::Effect::Close) is done: socket and program are gone.
     Ended,
+}
+
+/// The answer to a request of ours, taken out of its message.
+#[derive(Clone, Debug)]
+pub struct LargeAnswer {
+    /// The message.
+    pub bytes: Bytes,
+    /// The request's number.
+    pub call: u64,
+    /// The text of its `result`, or of its `error`.
+    pub outcome: Result<Bytes, Bytes>,
+}
+
+impl LargeAnswer {
+    /// Reads a message as the answer to this request; none if it is anything else. It takes as long
+    /// as the message is large.
+    #[must_use]
+    pub fn read(bytes: &Bytes, call: u64) -> Option<Self> {
+        let Ok(Message::Answer { id, outcome }) = Message::parse(bytes) else { return None };
+        if id.and_then(|id| id.as_number()) != Some(call) {
+            return None;
+        }
+        let part = |value: &RawValue| bytes.slice_ref(value.get().as_bytes());
+        let outcome = outcome.map(part).map_err(part);
+        Some(Self { bytes: bytes.clone(), call, outcome })
+    }
 }
 
 /// The method of an HTTP request.

@@ -471,7 +471,7 @@ impl Hub {
             }
             answered => answered,
         };
-        self.record(env.now, id, (what, began), &route.group, &answered);
+        self.record(env.now, id, (what, began), (&route.group, route.name), &answered);
         let made = match answered {
             // It was a part of a message that has been read.
             Answered::Reply(Ok(part)) => Ok(text(part)),
@@ -490,7 +490,7 @@ impl Hub {
         now: Now,
         id: CallId,
         (what, began): (Relayed, Now),
-        group: &ServerGroup,
+        (group, name): (&ServerGroup, Option<String>),
         answered: &Answered,
     ) {
         if matches!(what, Relayed::Subscribe | Relayed::Unsubscribe) {
@@ -498,7 +498,6 @@ impl Hub {
         }
         let Some(call) = self.calls.get(id) else { return };
         let Some(client) = self.clients.get(call.client) else { return };
-        let params = Params::parse(call.params.as_deref()).ok();
         let end = match answered {
             Answered::Reply(reply) => CallRecordEnd::Answered(outcome_kind(reply)),
             Answered::Unavailable(it) => {
@@ -512,7 +511,7 @@ impl Hub {
             session: Arc::clone(&client.id),
             server: Arc::clone(&group.name),
             method: what.method(),
-            name: params.as_ref().and_then(|params| params.text("name")),
+            name,
             id: call.id.to_string(),
             trace_parent: params.and_then(|params| text_of(&params.meta("traceparent")?)),
             attempts: call.relay.attempts.clone(),

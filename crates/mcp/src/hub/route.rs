@@ -24,6 +24,8 @@ pub(super) struct CallRoute {
     pub(super) params: Box<RawValue>,
     pub(super) replayability: Replayability,
     pub(super) progress: Option<Box<RawValue>>,
+    /// The `name` that the client wrote, for the record of the call.
+    pub(super) name: Option<String>,
     /// How the tool is described to clients, if it is one.
     pub(super) tool: Option<Arc<str>>,
     /// Headers that repeat arguments.
@@ -48,6 +50,7 @@ impl Hub {
         let call = self.calls.get(id).ok_or_else(gone)?;
         let flawed = |flaw: Flaw| (INVALID_PARAMS, format!("params: {flaw}"));
         let mut params = Params::parse(call.params.as_deref()).map_err(flawed)?;
+        let named = params.text("name");
         let mut described = None;
         let mut mirrored = Vec::new();
         let (slot, replayability) = match what {
@@ -95,7 +98,8 @@ impl Hub {
         let params = RawValue::from_string(params.to_json());
         let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
         let group = self.group_at(client, slot).ok_or_else(gone)?;
-        Ok(CallRoute { group, params, replayability, progress, tool: described, mirrored })
+        let (name, tool) = (named, described);
+        Ok(CallRoute { group, params, replayability, progress, name, tool, mirrored })
     }
 
     fn resource(

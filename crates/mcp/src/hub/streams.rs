@@ -19,8 +19,10 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use bytes::Bytes;
+use memchr::memchr2;
 use tidegate_core::time::{Millis, Now};
 
+use super::calls::Made;
 use super::effect::{Effect, McpAnswer, Metric};
 use super::event::RequestToken;
 use super::ids::{CallId, ClientId, ReaderId, StreamId};
@@ -220,12 +222,19 @@ impl Hub {
 
     /// Sends a message on a stream.
     pub(super) fn send_event(&mut self, stream: StreamRef, message: &[u8], weight: Weight) {
+        self.send_written(stream, weight, |number, at| event(number, at, message));
+    }
+
+    /// Sends an event that is written once its stream and number are known.
+    fn send_written(
+        &mut self,
+        stream: StreamRef,
+        weight: Weight,
+        event: impl FnOnce(Option<u32>, u64) -> Vec<u8>,
+    ) {
         let is_resumable = matches!(stream, StreamRef::Session(..));
         let Some((streams, number)) = self.streams(stream) else { return };
-        // Nothing is allocated for the first owner of a session.
-        let prefix = streams.prefix.clone();
-        let name = is_resumable.then_some((&*prefix, number));
-        let write = |at| event(name, at, message);
+        let write = |at| event(is_resumable.then_some(number), at);
         let is_gone = streams.put(number, weight, write, is_resumable);
         let reader = streams.readers.get(&number).copied();
         if is_gone {
@@ -237,6 +246,20 @@ impl Hub {
     /// Sends a request's answer on a stream.
     pub(super) fn send_answer(&mut self, stream: StreamRef, id: &Id, message: &[u8]) {
         self.send_event(stream, message, Weight::Answer(id.clone()));
+    }
+
+    /// Sends a request's answer, whose `result` or `error` is text already, on a stream. It may be
+    /// large, so it is copied once.
+    pub(super) fn send_made(&mut self, stream: StreamRef, id: &Id, made: &Made) {
+        let part = made.as_ref().unwrap_or_else(|error| error);
+        if memchr2(b'\n', b'\r', part.as_bytes()).is_some() {
+            return self.send_answer(stream, id, message::made(id, made).as_bytes());
+        }
+        let key = if made.is_ok() { "result" } else { "error" };
+        let before = format!(r#"{{"jsonrpc":"2.0","id":{},"{key}":"#, id.as_json());
+        self.send_written(stream, Weight::Answer(id.clone()), |stream, at| {
+            event_of(stream, at, &[before.as_bytes(), part.as_bytes(), b"}"])
+        });
     }
 
     /// Nothing more will be sent on a stream. It is remembered for a while.
@@ -269,6 +292,19 @@ impl Hub {
             let reader = streams.readers.get(&number).copied();
             self.fed.extend(reader);
         }
+    }
+
+    /// Whether there is something for a reader: a message, or the end. The event that only opens a
+    /// stream is none: it may wait a moment for a message.
+    pub fn has_message(&mut self, id: ReaderId) -> bool {
+        let Some(reader) = self.readers.get(id) else { return true };
+        let (stream, number, at) = (reader.stream, reader.number, reader.at);
+        let Some((streams, stream)) = self.streams(stream) else { return true };
+        let is_primed = streams.has_priming && stream != STANDING;
+        if is_primed && streams.replay.has_only_begun(stream) {
+            return false;
+        }
+        streams.replay.next(stream, number, at) != Next::Nothing
     }
 
     /// The next event for a reader, which counts as sent from here on.
@@ -367,17 +403,54 @@ fn note(stream: Option<(&str, u32)>, number: u64, id: &Id) -> Body<Bytes> {
 }
 
 /// One event. A message of several lines is sent as several: they are one again when read.
-fn event(stream: Option<(&str, u32)>, number: u64, message: &[u8]) -> Vec<u8> {
-    let mut event = Vec::with_capacity(message.len() + 48);
-    event.extend_from_slice(b"event: message\n");
-    if let Some((prefix, stream)) = stream {
-        writeln!(event, "id: {prefix}{stream}-{number}").expect("a vector takes every write");
-    }
-    for line in message.split(|byte| matches!(byte, b'\n' | b'\r')) {
+fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Vec<u8> {
+    let mut event = event_head(stream, number, message.len());
+    let mut rest = message;
+    loop {
+        let end = memchr2(b'\n', b'\r', rest);
         event.extend_from_slice(b"data: ");
-        event.extend_from_slice(line);
+        event.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
         event.push(b'\n');
+        let Some(end) = end else { break };
+        rest = &rest[end + 1..];
     }
     event.push(b'\n');
     event
+}
+
+/// One event with a message of one line, which comes in parts.
+fn event_of(stream: Option<u32>, number: u64, parts: &[&[u8]]) -> Vec<u8> {
+    let mut event = event_head(stream, number, parts.iter().map(|part| part.len()).sum());
+    event.extend_from_slice(b"data: ");
+    parts.iter().for_each(|part| event.extend_from_slice(part));
+    event.extend_from_slice(b"\n\n");
+    event
+}
+
+/// The beginning of an event, with room for a message of this size.
+fn event_head(stream: Option<u32>, number: u64, size: usize) -> Vec<u8> {
+    /// The names of fields, and a usual id.
+    const AROUND: usize = 64;
+    let mut event = Vec::with_capacity(size + AROUND);
+    event.extend_from_slice(b"event: message\n");
+    if let Some(stream) = stream {
+        writeln!(event, "id: {stream}-{number}").expect("a vector takes every write");
+    }
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_in_parts_reads_as_the_same_event_in_one_piece() {
+        let parts: &[&[u8]] = &[br#"{"id":1,"result":"#, br#""text""#, b"}"];
+        let whole = parts.concat();
+        for stream in [None, Some(7)] {
+            assert_eq!(event_of(stream, 3, parts), event(stream, 3, &whole));
+        }
+        let lines = String::from_utf8(event(Some(7), 3, b"a\r\nb")).expect("text");
+        assert_eq!(lines, "event: message\nid: 7-3\ndata: a\ndata: \ndata: b\n\n");
+    }
 }

@@ -65,7 +65,11 @@ pub fn belongs(method: &str, params: Option<&RawValue>, version_header: Option<&
 /// Whether a request says itself, in `_meta`, that it belongs to the stateless era.
 #[must_use]
 pub fn stands_alone(params: Option<&RawValue>) -> bool {
-    Params::parse(params).is_ok_and(|params| params.meta(PROTOCOL_VERSION).is_some())
+    // Most requests of a session have no `_meta`, and need not be taken apart to see that. A letter
+    // of a key can only be written in another way with `\u`.
+    let may_say = |it: &&RawValue| it.get().contains("_meta") || it.get().contains("\\u");
+    let Some(params) = params.filter(may_say) else { return false };
+    Params::parse(Some(params)).is_ok_and(|params| params.meta(PROTOCOL_VERSION).is_some())
 }
 
 impl Envelope {
@@ -188,6 +192,20 @@ mod tests {
         assert_eq!(refused.code, UNSUPPORTED_VERSION);
         let data = r#"{"supported":["2026-07-28"],"requested":"1900-01-01"}"#;
         assert_eq!(refused.data.as_deref(), Some(data));
+    }
+
+    #[test]
+    fn a_request_stands_alone_however_its_key_is_written() {
+        let alone = |params: &str| {
+            let params = RawValue::from_string(params.to_owned()).expect("json");
+            stands_alone(Some(&params))
+        };
+        assert!(alone(&format!("{{{}}}", meta(VERSION))));
+        let escaped = meta(VERSION).replacen("_meta", "\\u005fmeta", 1);
+        assert!(alone(&format!("{{{escaped}}}")));
+        assert!(!alone(r#"{"name":"add","arguments":{"text":"no such key"}}"#));
+        assert!(!alone(r#"{"name":"add","_meta":{"progressToken":1}}"#));
+        assert!(!stands_alone(None));
     }
 
     #[test]

@@ -35,8 +35,11 @@ pub fn check_tool(tool: &str) -> Result<(), String> {
 /// The headers that repeat the arguments of a call, with their values as headers hold them.
 #[must_use]
 pub fn headers(tool: &str, arguments: Option<&RawValue>) -> Vec<(String, String)> {
-    let arguments = read(arguments);
     let annotated = annotations(tool).unwrap_or_default();
+    if annotated.is_empty() {
+        return Vec::new();
+    }
+    let arguments = read(arguments);
     let header = |it: &Mirrored| {
         let value = written(at(&arguments, &it.path)?)?;
         Some((format!("{}{}", heading::PARAM, it.token), heading::encode(&value)))
