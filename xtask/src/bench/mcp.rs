@@ -5,6 +5,7 @@
 //! The rules of [`super`] hold: rounds are interleaved, the best counts, one failed call voids it.
 
 mod client;
+pub(super) mod figures;
 
 use std::fs;
 use std::path::Path;
@@ -106,16 +107,23 @@ fn gateway(
     server: &str,
     folder: &Path,
 ) -> anyhow::Result<(Process, String)> {
+    let serve = gateway_command(binary, server, folder)?;
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cores.contender]).arg(serve.get_program()).args(serve.get_args());
+    process::gateway(command, &folder.join("gateway-mcp.log"))
+}
+
+/// The gateway with one thread for clients, in front of this server.
+fn gateway_command(binary: &Path, server: &str, folder: &Path) -> anyhow::Result<Command> {
     let config = install::read(&docs::root().join("bench/mcp.yaml"))?
         .replace("@PORT@", &free_port()?.to_string())
         .replace("@ADMIN_PORT@", &free_port()?.to_string())
         .replace("@UPSTREAM@", &format!("{server}/mcp"));
     let written = folder.join("mcp.yaml");
     fs::write(&written, config).context("cannot write the gateway's config")?;
-    let mut command = Command::new("taskset");
-    command.args(["-c", &cores.contender]).arg(binary);
+    let mut command = Command::new(binary);
     command.args(["serve", "--threads", "1", "-c"]).arg(&written);
-    process::gateway(command, &folder.join("gateway-mcp.log"))
+    Ok(command)
 }
 
 impl McpContender {

@@ -69,7 +69,7 @@ fn status_kib(pid: u32, key: &str) -> u64 {
 }
 
 /// A process and its children: nginx works in children, the others in threads.
-fn family(pid: u32) -> Vec<u32> {
+pub(super) fn family(pid: u32) -> Vec<u32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(Path::new(&path)).unwrap_or_default();
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());

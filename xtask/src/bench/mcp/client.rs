@@ -53,6 +53,17 @@ impl Client {
         self.next_id += 1;
         let text =
             format!("call {id} {}", "about a hundred bytes of text, as tools get ".repeat(2));
+        self.echo(id, &text)
+    }
+
+    /// The same with this text, which stands as it is in JSON.
+    pub(super) fn call_with(&mut self, text: &str) -> anyhow::Result<()> {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.echo(id, &format!("call {id} {text}"))
+    }
+
+    fn echo(&mut self, id: u64, text: &str) -> anyhow::Result<()> {
         let params = format!(r#"{{"name":"echo","arguments":{{"text":"{text}"}}}}"#);
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);

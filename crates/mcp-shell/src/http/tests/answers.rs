@@ -8,6 +8,7 @@ use tidegate_config::{file::ServerFile, secret::SecretRef};
 use tokio::sync::Notify;
 
 use super::bed::{Piece, Reply, Server, Talk, event, local, note, place, result};
+use crate::http::reading;
 
 #[test]
 fn an_answer_in_json_is_told_as_it_came() {
@@ -135,4 +136,20 @@ fn a_header_without_its_secret_makes_the_server_unusable_and_says_which() {
     let expected = "server `github`: header `authorization`: \
                     the environment variable `MISSING` is not set";
     assert_eq!(said.as_deref(), Some(expected));
+}
+
+#[test]
+fn an_answer_is_known_at_first_sight_or_by_reading_it() {
+    let known = |text: &str| reading::answered(text.as_bytes()).ok();
+    assert_eq!(known(r#"{"jsonrpc":"2.0","id":5,"result":{}}"#), Some(Some(5)));
+    assert_eq!(known(r#"{"jsonrpc":"2.0","id":5,"error":{}}"#), Some(Some(5)));
+    assert_eq!(known(r#"{ "result": {}, "id": 5, "jsonrpc": "2.0" }"#), Some(Some(5)));
+    assert_eq!(known(r#"{"jsonrpc":"2.0","id":"5","result":{}}"#), Some(None));
+    assert_eq!(known(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#), Some(None));
+    assert_eq!(known(r#"{"jsonrpc":"2.0","id":5.0,"result":{}}"#), Some(None));
+    for broken in [r#"{"jsonrpc":"2.0","id":05,"result":{}}"#, r#"{"jsonrpc":"2.0","id":5"#, "{"] {
+        assert_eq!(known(broken), None, "{broken}");
+    }
+    let huge = r#"{"jsonrpc":"2.0","id":99999999999999999999,"result":{}}"#;
+    assert_eq!(known(huge), Some(None), "larger than any number of ours");
 }
