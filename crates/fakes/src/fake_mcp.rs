@@ -1,9 +1,9 @@
 //! A scripted MCP server: the backend of tests, benches and the demo.
 //!
-//! It speaks 2025-03-26, 2025-06-18 and 2025-11-25, and if its [`McpScript`] says so also 2024-11-05
-//! over one stream of events, or 2026-07-28 without sessions. It has tools, resources and prompts,
-//! asks its client back (sampling, elicitation, roots), and misbehaves exactly as its script says.
-//! What it received can be read, and so can what its client did wrong.
+//! It speaks 2025-03-26, 2025-06-18 and 2025-11-25, and if its [`McpScript`] says so also
+//! 2024-11-05 over one stream of events, or 2026-07-28 without sessions. It has tools, resources
+//! and prompts, asks its client back (sampling, elicitation, roots), and misbehaves exactly as its
+//! script says. What it received can be read, and so can what its client did wrong.
 //!
 //! Three ways to use it: as a [`FakeMcpServer`] on a socket of its own, as a child process
 //! ([`serve_stdio`]), and inside the process over any stream of bytes (`serve`).
