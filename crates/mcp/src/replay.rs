@@ -330,8 +330,8 @@ impl<B: Clone> Replay<B> {
         self.rings.get(&stream).is_some_and(|ring| ring.end_number() > 0)
     }
 
-    /// Whether all that a stream has said is one event, which nobody has been handed, and more is to
-    /// come.
+    /// Whether all that a stream has said is one event, which nobody has been handed, and it goes
+    /// on.
     #[must_use]
     pub fn has_only_begun(&self, stream: u32) -> bool {
         self.rings.get(&stream).is_some_and(|ring| {

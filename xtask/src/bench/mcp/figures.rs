@@ -19,7 +19,7 @@ use anyhow::{Context, anyhow, ensure};
 
 use super::client::Client;
 use super::{gateway_command, server};
-use crate::bench::usage::{self, Cores};
+use crate::bench::usage;
 use crate::bench::{Options, built};
 use crate::process::{self, Process};
 use crate::{docs, say};
