@@ -134,6 +134,28 @@ fn run(text: &str, seed: u64) -> McpTrace {
     report.trace().clone()
 }
 
+/// Found by a random program: the server hung while it was to join, and nothing woke the join.
+#[test]
+fn a_session_that_ends_leaves_no_server_on_its_way_to_it() {
+    let text = "visibility: live
+servers:
+  a: { tools: [once, again], idempotent: [again], keepalive: { quiet: 10m } }
+  b: { tools: [once] }
+health: { failure_threshold: 2, open_for: 20s, recovery_threshold: 2 }
+program:
+  - { advance: 1ms }
+  - { open: t }
+  - { hang: a, after: 0ms }
+  - { advance: 786243ms }
+  - { close: t }
+  - { heal: b, after: 1ms }
+  - { crash: b, after: 0ms }
+  - { open: s }
+  - { call: { session: s, tool: a_once, at_once: 1 } }
+";
+    run(text, 2);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 300,

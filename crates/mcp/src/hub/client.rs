@@ -453,6 +453,7 @@ impl Hub {
         let own = self.calls.iter().filter(|(_, it)| it.client == id).map(|(call, _)| call);
         let own: Vec<CallId> = own.collect();
         own.into_iter().for_each(|call| self.drop_call(env, call));
+        self.end_joins(env, id);
         self.end_streams(id);
         self.unsubscribe_all(id);
         self.client_turned(id);

@@ -205,6 +205,13 @@ impl Hub {
         }
     }
 
+    /// Ends what is on its way to a client that has ended: what it waits for may never come.
+    pub(super) fn end_joins(&mut self, env: &mut Env<'_>, client: ClientId) {
+        let own = self.joins.iter().filter(|(_, it)| it.client == client).map(|(id, _)| id);
+        let own: Vec<JoinId> = own.collect();
+        own.into_iter().for_each(|id| self.run_join(env, id));
+    }
+
     fn put_stage(&mut self, id: JoinId, stage: JoinStage) {
         if let Some(join) = self.joins.get_mut(id) {
             join.stage = stage;
