@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 
 use crate::counts::Counts;
 use crate::stage::{Stage, timed};
-use crate::{conformance, dashboard, deny, docs, mcp, say, sdk};
+use crate::{conformance, dashboard, deny, docs, fleet, mcp, say, sdk};
 
 /// Names a folder of scenario files that must pass; unset: the stage has nothing to run.
 const SCENARIOS: &str = "TIDEGATE_SCENARIOS";
@@ -35,6 +35,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     for stage in feature_sets(&deny::metadata()?) {
         stage.run()?;
     }
+    fleet::have_store()?;
     counts.add(Stage::cargo("test", &["test", "--workspace", "--no-fail-fast"]).run()?);
     counts.add(loom().run()?);
     counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);

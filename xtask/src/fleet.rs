@@ -25,14 +25,22 @@ const FOREIGN: [&str; 2] = ["kustomization.yaml", "service-monitor.yaml"];
 
 /// Runs both.
 pub(crate) fn run() -> anyhow::Result<()> {
-    if Command::new("redis-server").arg("--version").output().is_err() {
-        say::line("installing Debian's redis-server");
-        let mut install = Command::new("apt-get");
-        install.args(["install", "-y", "--no-install-recommends", "redis-server"]);
-        quietly(&mut install, REDIS_HELP)?;
-    }
+    have_store()?;
     manifests()?;
     Stage::cargo("fleet", &["test", "-p", "tidegate-server", "--test", "fleet"]).run()?;
+    Ok(())
+}
+
+/// Installs `redis-server` where it is missing.
+pub(crate) fn have_store() -> anyhow::Result<()> {
+    if Command::new("redis-server").arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    say::line("installing Debian's redis-server");
+    let apt = |words: &[&str]| quietly(Command::new("apt-get").args(words), REDIS_HELP);
+    let install = ["install", "-y", "--no-install-recommends", "redis-server"];
+    // A fresh machine may have no list of packages yet.
+    apt(&install).or_else(|_| apt(&["update"]).and_then(|_| apt(&install)))?;
     Ok(())
 }
 
