@@ -5,6 +5,7 @@
 //! | `bench core` | the benches of the core and the simulator |
 //! | `bench gateway` | the gateway beside nginx and Envoy, in one run ([`gateway`]) |
 //! | `bench mcp` | a tool call through the gateway and through FastMCP's proxy ([`mcp`]) |
+//! | `bench dashboards` | what fifty open dashboards cost the data plane ([`dashboards`]) |
 //! | `bench mcp-figures` | system calls, memory and the time of large calls ([`mcp::figures`]) |
 //! | `bench journal` | what the record of decisions costs, in instructions ([`journal`]) |
 //! | `bench` | the first two |
@@ -39,6 +40,7 @@ use crate::{docs, say, stage::Stage};
 const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--seconds N] \
                      [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] \
                      [--binary FILE] | mcp-figures [--binary FILE] | \
+                     dashboards [--rounds N] [--seconds N] [--binary FILE] | \
                      journal [--binary FILE]]";
 
 /// Runs what the words after `bench` ask for.

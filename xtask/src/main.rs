@@ -47,7 +47,7 @@ mod stage;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp | \
+const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp [search] | \
                      conformance | clients [CLIENT…] | dashboard [quick] | fleet | ops | otlp | \
                      bench [core | gateway | mcp | journal] | mutants [core | mcp] [FILE…] | \
                      dist | nightly>";

@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let folder = Path::new(target).join("sdk");
     let python = install::python(&sources.join("python"), &folder)?;
     let node = install::node(&sources.join("node"), &folder)?;
-    let bed = SdkBed::start(&binary, &sources.join("gateway.yaml"), &folder)?;
+    let bed = SdkBed::start(&binary, &sources, &folder)?;
 
     let mut python_command = Command::new(python);
     python_command.arg("-B").arg("run.py").current_dir(sources.join("python"));

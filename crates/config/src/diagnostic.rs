@@ -178,7 +178,7 @@ impl FileProblem {
             Self::Directory(_) => (&codes::UNREADABLE, "name a file inside it"),
             Self::NotAFile(_) => (&codes::UNREADABLE, "copy its contents into a file first"),
             Self::Refused { .. } => (&codes::UNREADABLE, "check the file's permissions"),
-            Self::TooLarge(_) => (&codes::TOO_LARGE, "check that this is the file you meant"),
+            Self::TooLarge { .. } => (&codes::TOO_LARGE, "check that this is the file you meant"),
             Self::NotUtf8 { .. } => (&codes::NOT_UTF8, "save the file as UTF-8"),
         };
         Diagnostic::error(code, self.to_string()).help(help)

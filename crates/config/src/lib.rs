@@ -41,6 +41,7 @@ pub mod secret;
 pub mod shape;
 pub mod source;
 mod span;
+pub mod store_url;
 pub mod suggest;
 
 pub use crate::{

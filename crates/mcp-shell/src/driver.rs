@@ -284,6 +284,9 @@ impl Driver {
             self.runtime.worker.pool.sweep();
         }
         self.clients.release_due(&mut self.hub, now);
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.renew_due(now);
+        }
         match self.hub.next_wakeup().is_some_and(|at| at <= now) {
             true => self.tell(Event::Wakeup),
             false => self.arm(),

@@ -193,6 +193,66 @@ impl McpHandle {
         rendered_refusal(504, "the gateway took too long")
     }
 
+    /// Answers a request that another replica hands on; none if what it is about is not here.
+    pub async fn answer_peer(&self, request: PeerRequest) -> Option<PeerAnswer> {
+        let PeerRequest { head, body } = request;
+        let whole = |answer: McpAnswer| {
+            let head = PeerAnswerHead {
+                status: answer.status,
+                retry_after: answer.retry_after,
+                is_events: false,
+            };
+            let body = match answer.body {
+                McpAnswerBody::Json(bytes) => Some(bytes),
+                McpAnswerBody::Empty | McpAnswerBody::Events(_) => None,
+            };
+            Some(PeerAnswer { head, body: PeerBody::Whole(body) })
+        };
+        let (body, large) = match self.set_aside(body).await {
+            Ok(read) => read,
+            Err(answer) => return whole(answer),
+        };
+        let (sender, answered) = oneshot::channel();
+        let token = self.token();
+        let request = McpRequest {
+            token,
+            method: HttpMethod::Post,
+            session: None,
+            version: None,
+            last_event: None,
+            prefers_events: false,
+            headers: Vec::new(),
+            body,
+            large,
+            caller: "".into(),
+        };
+        let request = Box::new(head.into_request(request)?);
+        let came = Came::FromPeer;
+        if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {
+            // It may be on its way out: whoever asks looks the session up again.
+            return None;
+        }
+        let mut waiting = Waiting { token: Some(token), news: &self.news };
+        let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await.ok()?;
+        waiting.token = None;
+        match answered {
+            Ok(Answered { answer, .. }) if answer.status == NOT_MINE => None,
+            Ok(Answered { answer, events: Some(events) }) => {
+                let head =
+                    PeerAnswerHead { status: answer.status, retry_after: None, is_events: true };
+                let body = match events {
+                    AnswerEvents::All(events) => PeerBody::Whole(Some(joined(events))),
+                    AnswerEvents::Stream(events) => {
+                        PeerBody::Events(Box::new(SessionEvents(events)))
+                    }
+                };
+                Some(PeerAnswer { head, body })
+            }
+            Ok(Answered { answer, events: None }) => whole(answer),
+            Err(_) => None,
+        }
+    }
+
     /// The body as the MCP thread is to see it, and what was set aside of it.
     async fn set_aside(&self, body: Bytes) -> Result<(Bytes, Option<LargeArguments>), McpAnswer> {
         if body.len() <= LARGE {
@@ -289,6 +349,14 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<HttpMethod, Refusal> {
 }
 
 /// A refusal, as JSON-RPC tells errors that belong to no request.
+/// Events as one piece.
+fn joined(events: VecDeque<Bytes>) -> Bytes {
+    match Vec::from(events).as_slice() {
+        [event] => event.clone(),
+        events => events.concat().into(),
+    }
+}
+
 fn rendered_refusal(status: u16, message: &str) -> Response<ClientBody> {
     rendered(McpAnswer::refusal(status, message), None)
 }

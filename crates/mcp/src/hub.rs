@@ -13,7 +13,7 @@
 //! `endpoint` (or `stateless_front`) → `calls` → `relay` → `route` → `looks` → `exchange` →
 //! `connection` → (the server) → `connection` → `exchange` → `relay` → `streams`.
 //!
-//! Everything that waits is a [`Task`] that is looked at again when something it waits for has
+//! Everything that waits is a `Task` that is looked at again when something it waits for has
 //! changed, or when its time has come (`schedule`).
 
 mod admission;

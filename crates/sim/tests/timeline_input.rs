@@ -217,11 +217,14 @@ fn fleets_that_make_no_sense_are_refused() {
     );
     check(
         &SOUND.replace("a/b: []", "a/b: [{ at: 1s, do: refuse, replica: 2 }]"),
-        &["4:41 TG155 `backends.a/b[0].replica`: there is no replica 2"],
+        &["4:40 TG155 `backends.a/b[0].replica`: there is no replica 2"],
     );
     check(
         &format!("replicas: 2\nbus: {{ dealy: 5ms, loss: 101% }}\n{SOUND}"),
-        &["2:8 TG011 `bus` has no key `dealy`", "2:26 TG017 `bus.loss`: `101%` is more than 100%"],
+        &[
+            "2:8 TG010 unknown key `dealy` in `bus`",
+            "2:26 TG017 `bus.loss`: `101%` is more than all of it: the most is `100%`",
+        ],
     );
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //! Rules kept here:
 //! - Nobody waits for it. The queue is bounded; what does not fit, or cannot be delivered within
-//!   [`WAITS`], is dropped and counted.
+//!   `WAITS`, is dropped and counted.
 //! - It says once that a collector is away, and once that it is back.
 
 use std::io;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use support::served::Served;
 use support::{folder, program, run};
 use tidegate_fakes::fake::{FakeServer, Script, Step};
-use tidegate_fakes::fake_mcp::{self, Act, FakeMcpServer, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::time::eventually;
 
 /// What every word has in common; each says where it stood.
@@ -234,12 +234,12 @@ fn no_secret_prompt_or_error_text_is_anywhere_that_an_operator_or_collector_read
     let failure = Step { text: Some("canary-error-text".to_owned()), ..Step::status(500) };
     let failing = FakeServer::start(Script::always(failure));
     let working = FakeServer::start(Script::default());
-    let error = Act::Error { code: -32000, message: "canary-mcp-error".to_owned() };
-    let mcp = FakeMcpServer::start(fake_mcp::Script::of(vec![
-        Tool::new("echo", Act::Echo),
-        Tool::new("fail", Act::Failed("canary-mcp-failure".to_owned())),
+    let error = ToolAct::Error { code: -32000, message: "canary-mcp-error".to_owned() };
+    let mcp = FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("echo", ToolAct::Echo),
+        Tool::new("fail", ToolAct::Failed("canary-mcp-failure".to_owned())),
         Tool::new("error", error),
-        Tool::new("garbage", Act::Garbage),
+        Tool::new("garbage", ToolAct::Garbage),
     ]));
     let sink = Sink::start();
     fs::write(here.join("tidegate.yaml"), config(&failing, &working, &mcp, &sink)).expect("a file");

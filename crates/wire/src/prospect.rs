@@ -1,7 +1,7 @@
 //! What would become of requests of a dialect at a target, before any request has come.
 //!
 //! For people who plan a route: which of its clients' fields a target of another dialect would
-//! lose, and what it would refuse. It is found out by converting the samples of [`SAMPLES`] with
+//! lose, and what it would refuse. It is found out by converting the samples of `SAMPLES` with
 //! the converters that real requests go through, so it cannot say anything else than they do.
 //!
 //! Whether a target is asked at all is the core's decision

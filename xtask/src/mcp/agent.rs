@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::bail;
 
-use super::{Installed, bed::Bed, built};
+use super::{Installed, bed::McpBed, built};
 use crate::counts::Counts;
 use crate::install;
 use crate::process::Program;
@@ -20,7 +20,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
     let python = install::python(&sources, &folder)?;
     let node = install::node(&sources, &folder)?;
     let installed = Installed { python: python.clone(), inspector: node.clone(), node };
-    let bed = Bed::start(&binary, (&sources, "gateway.yaml"), &folder, &installed)?;
+    let bed = McpBed::start(&binary, (&sources, "gateway.yaml"), &folder, &installed)?;
     let mut command = Command::new(python);
     command.arg("-B").arg(sources.join("loop.py"));
     let (counts, is_good) = Program::new(bed.surround(command)).run()?;

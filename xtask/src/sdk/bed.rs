@@ -26,9 +26,9 @@ pub(super) struct SdkBed {
 }
 
 impl SdkBed {
-    /// Starts two fake providers and a gateway with `config`, in which `EBB_URL` and `FLOW_URL`
-    /// stand for their addresses.
-    pub(super) fn start(binary: &Path, config: &Path, folder: &Path) -> anyhow::Result<Self> {
+    /// Starts the providers and a gateway with the config among the `sources`, in which `EBB_URL`,
+    /// `FLOW_URL` and `VENDORS_URL` stand for their addresses.
+    pub(super) fn start(binary: &Path, sources: &Path, folder: &Path) -> anyhow::Result<Self> {
         let mut processes = Vec::new();
         let mut provider = |name: &str, command: Command| -> anyhow::Result<String> {
             let mut process = Process::start(command, &folder.join(format!("{name}.log")))?;

@@ -10,7 +10,7 @@ use super::{broke_off, refuse};
 use crate::{
     event_body::{Batch, ClientNews, EventBody},
     fleet::{PeerAnswer, PeerAnswerHead, PeerPiece},
-    handle::Answered,
+    handle::{AnswerEvents, Answered},
 };
 
 /// The largest answer that is handed on whole.
@@ -86,9 +86,10 @@ async fn events(
     };
     // No reader of the Hub's: what is told of it changes nothing.
     let reader = ReaderId::new(u32::MAX, 0);
-    let (sender, stream) = EventBody::new(reader, clients.clone());
+    let (sender, stream) = EventBody::new(reader, Batch::default(), clients.clone());
     let head = McpAnswer { status: head.status, ..McpAnswer::events(reader) };
-    if answer.send(Answered { answer: head, events: Some(stream) }).is_err() {
+    let events = Some(AnswerEvents::Stream(stream));
+    if answer.send(Answered { answer: head, events }).is_err() {
         return Carried::Done;
     }
     loop {

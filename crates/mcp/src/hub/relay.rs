@@ -498,6 +498,9 @@ impl Hub {
         }
         let Some(call) = self.calls.get(id) else { return };
         let Some(client) = self.clients.get(call.client) else { return };
+        // Most calls are no part of a trace, and parameters may be large.
+        let traced = call.params.as_deref().filter(|it| it.get().contains("traceparent"));
+        let params = traced.and_then(|params| Params::parse(Some(params)).ok());
         let end = match answered {
             Answered::Reply(reply) => CallRecordEnd::Answered(outcome_kind(reply)),
             Answered::Unavailable(it) => {

@@ -51,6 +51,9 @@ pub(super) enum StreamRef {
     Plain(StreamId),
 }
 
+/// What ids of a stream's events begin with, and the stream's number.
+type StreamName<'a> = (&'a str, u32);
+
 /// Streams that share what is kept: those of a session, or the one of a request.
 pub(super) struct Streams {
     replay: Replay<Bytes>,
@@ -230,11 +233,14 @@ impl Hub {
         &mut self,
         stream: StreamRef,
         weight: Weight,
-        event: impl FnOnce(Option<u32>, u64) -> Vec<u8>,
+        event: impl FnOnce(Option<StreamName<'_>>, u64) -> Vec<u8>,
     ) {
         let is_resumable = matches!(stream, StreamRef::Session(..));
         let Some((streams, number)) = self.streams(stream) else { return };
-        let write = |at| event(is_resumable.then_some(number), at);
+        // Nothing is allocated for the first owner of a session.
+        let prefix = streams.prefix.clone();
+        let name = is_resumable.then_some((&*prefix, number));
+        let write = |at| event(name, at);
         let is_gone = streams.put(number, weight, write, is_resumable);
         let reader = streams.readers.get(&number).copied();
         if is_gone {
@@ -393,7 +399,7 @@ impl Hub {
 }
 
 /// What takes the place of an answer that is gone.
-fn note(stream: Option<(&str, u32)>, number: u64, id: &Id) -> Body<Bytes> {
+fn note(stream: Option<StreamName<'_>>, number: u64, id: &Id) -> Body<Bytes> {
     let message = "the answer is gone: nobody read it in time, and too much of it would have had \
                    to be kept; call again";
     let data = r#"{"code":"answer_gone"}"#;
@@ -403,7 +409,7 @@ fn note(stream: Option<(&str, u32)>, number: u64, id: &Id) -> Body<Bytes> {
 }
 
 /// One event. A message of several lines is sent as several: they are one again when read.
-fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Vec<u8> {
+fn event(stream: Option<StreamName<'_>>, number: u64, message: &[u8]) -> Vec<u8> {
     let mut event = event_head(stream, number, message.len());
     let mut rest = message;
     loop {
@@ -419,7 +425,7 @@ fn event(stream: Option<u32>, number: u64, message: &[u8]) -> Vec<u8> {
 }
 
 /// One event with a message of one line, which comes in parts.
-fn event_of(stream: Option<u32>, number: u64, parts: &[&[u8]]) -> Vec<u8> {
+fn event_of(stream: Option<StreamName<'_>>, number: u64, parts: &[&[u8]]) -> Vec<u8> {
     let mut event = event_head(stream, number, parts.iter().map(|part| part.len()).sum());
     event.extend_from_slice(b"data: ");
     parts.iter().for_each(|part| event.extend_from_slice(part));
@@ -428,13 +434,13 @@ fn event_of(stream: Option<u32>, number: u64, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The beginning of an event, with room for a message of this size.
-fn event_head(stream: Option<u32>, number: u64, size: usize) -> Vec<u8> {
+fn event_head(stream: Option<StreamName<'_>>, number: u64, size: usize) -> Vec<u8> {
     /// The names of fields, and a usual id.
     const AROUND: usize = 64;
     let mut event = Vec::with_capacity(size + AROUND);
     event.extend_from_slice(b"event: message\n");
-    if let Some(stream) = stream {
-        writeln!(event, "id: {stream}-{number}").expect("a vector takes every write");
+    if let Some((prefix, stream)) = stream {
+        writeln!(event, "id: {prefix}{stream}-{number}").expect("a vector takes every write");
     }
     event
 }
@@ -447,10 +453,10 @@ mod tests {
     fn an_event_in_parts_reads_as_the_same_event_in_one_piece() {
         let parts: &[&[u8]] = &[br#"{"id":1,"result":"#, br#""text""#, b"}"];
         let whole = parts.concat();
-        for stream in [None, Some(7)] {
+        for stream in [None, Some(("2.", 7))] {
             assert_eq!(event_of(stream, 3, parts), event(stream, 3, &whole));
         }
-        let lines = String::from_utf8(event(Some(7), 3, b"a\r\nb")).expect("text");
+        let lines = String::from_utf8(event(Some(("", 7)), 3, b"a\r\nb")).expect("text");
         assert_eq!(lines, "event: message\nid: 7-3\ndata: a\ndata: \ndata: b\n\n");
     }
 }

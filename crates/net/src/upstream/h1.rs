@@ -246,7 +246,7 @@ impl H1 {
             return Poll::Pending;
         };
         let read = read?;
-        if read == offered {
+        if read == offered && offered >= self.read_size {
             // There is more where that came from.
             self.read_size = (2 * self.read_size).min(READ_MAX);
         }

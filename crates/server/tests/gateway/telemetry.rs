@@ -3,7 +3,7 @@
 
 use tidegate_fakes::{
     fake::Step,
-    fake_mcp::{Act, FakeMcpServer, Script, Tool},
+    fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct},
 };
 use tidegate_testkit::{
     gate::{Gate, chat},
@@ -159,7 +159,7 @@ fn an_mcp_call_is_a_span_with_its_tool_and_its_server() {
 #[test]
 fn the_trace_of_an_mcp_client_goes_through_the_gateway_to_the_server() {
     let (collector, working) = (Collector::start(), good());
-    let server = FakeMcpServer::start(Script::of(vec![Tool::new("echo", Act::Echo)]));
+    let server = FakeMcpServer::start(McpScript::of(vec![Tool::new("echo", ToolAct::Echo)]));
     let top = format!(
         "telemetry: {{otlp: 'http://{}'}}\nmcp: {{servers: {{s: {{url: '{}', \
          allow_private: true}}}}}}",

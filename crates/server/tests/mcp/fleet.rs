@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_config::{secret::FixedEnvironment, source::Source};
-use tidegate_fakes::fake_mcp::{Act, FakeMcpServer, Script, Tool};
+use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_mcp_shell::memory_fleet::MemoryFleet;
 use tidegate_server::server::{Server, Start};
 use tidegate_testkit::{
@@ -70,13 +70,13 @@ impl Replicas {
 }
 
 fn server() -> FakeMcpServer {
-    FakeMcpServer::start(Script::of(vec![
-        Tool::new("count", Act::Count),
-        Tool::new("echo", Act::Echo),
-        Tool::new("slow", Act::Slow(700)),
-        Tool::new("hang", Act::Hang),
-        Tool::new("steps", Act::Progress { steps: 3, every_ms: 30 }),
-        Tool::new("elicit", Act::Elicit),
+    FakeMcpServer::start(McpScript::of(vec![
+        Tool::new("count", ToolAct::Count),
+        Tool::new("echo", ToolAct::Echo),
+        Tool::new("slow", ToolAct::Slow(700)),
+        Tool::new("hang", ToolAct::Hang),
+        Tool::new("steps", ToolAct::Progress { steps: 3, every_ms: 30 }),
+        Tool::new("elicit", ToolAct::Elicit),
     ]))
 }
 

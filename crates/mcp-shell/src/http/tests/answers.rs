@@ -77,6 +77,7 @@ fn session_and_version_are_carried_once_they_are_known() {
         talk.initialise().await;
         talk.request(1, "tools/list");
         assert_eq!(talk.message().await.0, result(1));
+        assert_eq!(talk.named, 1);
         let posts = server.all(|seen| seen.method == Method::POST);
         let methods: Vec<_> = posts.iter().map(|seen| seen.body["method"].clone()).collect();
         // A request does not overtake the notice before it.

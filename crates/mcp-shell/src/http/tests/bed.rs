@@ -283,6 +283,8 @@ pub(crate) struct Talk {
     pub(crate) pool: Rc<Pool>,
     /// The calls whose streams were closed to be taken up again, in order.
     pub(crate) pauses: Vec<u64>,
+    /// How often the server's name for the session was told.
+    pub(crate) named: u32,
 }
 
 impl Talk {
@@ -296,7 +298,7 @@ impl Talk {
         let (teller, events) = EventSender::alone();
         let limit = Millis::seconds(5);
         let transport = HttpTransport::open(place, Rc::clone(&pool), Clock::start(), limit, teller);
-        Self { transport, events, pool, pauses: Vec::new() }
+        Self { transport, events, pool, pauses: Vec::new(), named: 0 }
     }
 
     pub(crate) fn request(&self, call: u64, method: &str) {
@@ -317,11 +319,12 @@ impl Talk {
         self.notice("notifications/initialized");
     }
 
-    /// The next event but pauses, which are counted.
+    /// The next event but pauses and the session's name, which are counted.
     pub(crate) async fn event(&mut self) -> ConnectionEvent {
         loop {
             match self.events.recv().await.expect("the transport lives") {
                 ConnectionEvent::Paused { call } => self.pauses.push(call),
+                ConnectionEvent::Named(_) => self.named += 1,
                 event => return event,
             }
         }

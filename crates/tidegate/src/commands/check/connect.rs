@@ -86,7 +86,7 @@ fn text(connected: &Connected, width: usize, is_ascii: bool) -> String {
     let store = connected.store.iter().map(|it| match &it.answer {
         Ok(()) => {
             let words = format!("can be used{between}{}ms", it.took.0);
-            Row { name: &it.name, is_usable: true, words, below: Vec::new() }
+            ConnectRow { name: &it.name, is_usable: true, words, below: Vec::new() }
         }
         Err(trouble) => failed(&it.name, trouble, &[]),
     });

@@ -5,7 +5,7 @@
 //! - Arguments that are no JSON object cannot be written: the answer ends with Gemini's own word
 //!   for that, `MALFORMED_FUNCTION_CALL`.
 //! - The first call of an answer is always signed, as Gemini does it; one that nobody signed has a
-//!   mark in that place ([`signature::unsigned`]).
+//!   mark in that place (`signature::unsigned`).
 
 use serde_json::{Value, json};
 
