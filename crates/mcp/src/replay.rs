@@ -11,6 +11,7 @@
 //! - Everything that no reader is waiting for is bounded: [`SESSION_BYTES`] over all streams of a
 //!   session, [`REPLAY_EVENTS`] per stream, [`ENDED_KEPT`] ended streams. What was sent makes room
 //!   first, oldest streams first.
+//! - What is too large to be kept at all pushes nothing out.
 //! - An answer that does not fit is gone: a short error takes its place, so that a client that
 //!   comes back hears of it. A notice that does not fit is left out.
 //! - Notices are left out while more than [`UNSENT_BYTES`] wait for a slow reader; answers are not.
@@ -158,13 +159,16 @@ impl<B: Clone> Ring<B> {
         true
     }
 
-    fn mark_sent(&mut self, upto: u64) {
+    /// Events before this one have been handed to a reader; one of more than `max` bytes is not
+    /// kept, nor is what came before it: a client that has not read it cannot have all.
+    fn mark_sent(&mut self, upto: u64, max: usize) {
         while self.sent < upto.min(self.end_number()) {
             let at = self.sent.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
             let bytes = at.and_then(|at| self.events.get(at)).map_or(0, Kept::bytes);
             self.unsent_bytes -= bytes.min(self.unsent_bytes);
             self.sent_bytes += bytes;
             self.sent += 1;
+            while bytes > max && self.forget_oldest_sent() {}
         }
         while self.sent.saturating_sub(self.first) > REPLAY_EVENTS as u64 {
             self.forget_oldest_sent();
@@ -273,7 +277,7 @@ impl<B: Clone> Replay<B> {
     /// Events before this one have been handed to a reader.
     pub fn mark_sent(&mut self, stream: u32, upto: u64) {
         if let Some(ring) = self.rings.get_mut(&stream) {
-            ring.mark_sent(upto);
+            ring.mark_sent(upto, self.max);
         }
         self.make_room(0);
     }
@@ -398,6 +402,11 @@ impl<B: Clone> Replay<B> {
     /// Whether `more` bytes can be kept without a reader; what was sent makes room for them.
     fn make_room(&mut self, more: usize) -> bool {
         let mut idle = self.idle_bytes();
+        let sent: usize = self.rings.values().map(|ring| ring.sent_bytes).sum();
+        if (idle - sent).saturating_add(more) > self.max {
+            // Nothing is forgotten for what would not fit even then.
+            return false;
+        }
         while idle.saturating_add(more) > self.max {
             let ended = self.ended.iter().copied();
             let order: Vec<u32> = ended.chain(self.rings.keys().copied()).collect();

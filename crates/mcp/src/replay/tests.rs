@@ -139,3 +139,45 @@ fn a_request_without_a_session_keeps_nothing() {
     replay.detach(0, reader, note);
     assert_eq!(answer(&mut replay, 0, 1000), Taken::Gone);
 }
+
+/// A session that was sent an answer of this size, and the stream it is on.
+fn with_one_sent(bytes: usize) -> (Replay<String>, u32) {
+    let (mut replay, stream, reader) = begun();
+    replay.send(stream, body(10), Weight::Needed, |id| note(id, 0));
+    answer(&mut replay, stream, bytes);
+    assert_eq!(read(&mut replay, stream, reader, 0).len(), 2);
+    replay.end(stream);
+    replay.detach(stream, reader, note);
+    (replay, stream)
+}
+
+#[test]
+fn an_answer_too_large_to_keep_pushes_no_other_out() {
+    let is_kept = |replay: &Replay<String>, stream| {
+        assert_eq!(replay.resume(&format!("{stream}-0")), Resumed::At(stream, 1));
+        assert!(replay.idle_bytes() >= 1000);
+    };
+    // It was handed to a reader.
+    let (mut replay, kept) = with_one_sent(1000);
+    let stream = replay.begin();
+    let (reader, _) = replay.attach(stream, Some(0));
+    replay.send(stream, body(10), Weight::Needed, |id| note(id, 0));
+    answer(&mut replay, stream, SESSION_BYTES + 1);
+    assert_eq!(read(&mut replay, stream, reader, 0).len(), 2);
+    replay.end(stream);
+    replay.detach(stream, reader, note);
+    is_kept(&replay, kept);
+    assert_eq!(replay.resume(&format!("{stream}-0")), Resumed::Gone);
+    // Its reader left before it was read.
+    let (mut replay, kept) = with_one_sent(1000);
+    let stream = replay.begin();
+    let (reader, _) = replay.attach(stream, Some(0));
+    answer(&mut replay, stream, SESSION_BYTES + 1);
+    replay.detach(stream, reader, note);
+    is_kept(&replay, kept);
+    // There was no reader.
+    let (mut replay, kept) = with_one_sent(1000);
+    let stream = replay.begin();
+    assert_eq!(answer(&mut replay, stream, SESSION_BYTES + 1), Taken::Gone);
+    is_kept(&replay, kept);
+}
