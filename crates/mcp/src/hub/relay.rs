@@ -358,7 +358,12 @@ impl Hub {
         let unavailable = unavailable(&group, cause);
         self.tell_failure(client, what, &unavailable);
         let tool = (what == Relayed::CallTool).then_some("{}");
-        self.complete(env, id, failed(tool, &unavailable));
+        let made = failed(tool, &unavailable);
+        let params = Params::parse(self.calls.get(id)?.params.as_deref()).ok();
+        let name = params.and_then(|it| it.text("name"));
+        let answered = Answered::Unavailable(unavailable);
+        self.record(env.now, id, (what, caller.began), (&group, name), &answered);
+        self.complete(env, id, made);
         None
     }
 

@@ -136,6 +136,13 @@ fn what_belongs_to_a_server_that_was_never_reached_is_unavailable_and_not_unknow
         }
         let visitor = Visitor::of(gate.address());
         assert_unavailable(&visitor.call("b_move"), "b", "backend_unavailable");
+        // Each of them is a decision that an operator can look up.
+        let wrapped = usize::from(!mcp.is_empty());
+        eventually("they are recorded", || {
+            let list = gate.admin("/api/decisions?backend=mcp:b").json();
+            let all = list["decisions"].as_array().map_or(0, Vec::len);
+            all == 3 + wrapped
+        });
     }
     assert_eq!(a.counts().of("resources/read"), 0, "it went to nobody else");
 }
