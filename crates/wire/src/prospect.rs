@@ -12,6 +12,7 @@ use tidegate_core::route::Ability;
 use tidegate_core::settings::Abilities;
 use tidegate_core::wire_format::SentAs;
 
+use crate::convert::fault::RequestFault;
 use crate::convert::pair::{DialectPair, dialect_of};
 use crate::convert::target::TargetProfile;
 use crate::dialect::Dialect;
@@ -45,7 +46,7 @@ pub enum Prospect {
         pair: String,
         /// Fields that do not cross, or not as they were.
         lost: Vec<String>,
-        /// What makes a request impossible there, as phrases.
+        /// What a request cannot have there, such as `more than one choice`.
         refused: Vec<String>,
     },
     /// They are never sent there.
@@ -148,7 +149,8 @@ pub fn prospect(
             Ok(converted) => {
                 lost.extend(converted.notes.as_slice().iter().map(|note| note.field.clone()));
             }
-            Err(fault) => refused.push(fault.to_string()),
+            Err(RequestFault::Impossible { what }) => refused.push(what),
+            Err(fault @ RequestFault::Invalid { .. }) => refused.push(fault.to_string()),
         }
     }
     for list in [&mut lost, &mut refused] {
@@ -221,7 +223,7 @@ mod tests {
         };
         assert_eq!(pair, "openai-chat>anthropic");
         assert!(lost.iter().any(|it| it == "seed"), "{lost:?}");
-        assert!(!refused.is_empty() || lost.iter().any(|it| it == "n"), "{lost:?} {refused:?}");
+        assert_eq!(refused, ["`audio`", "more than one choice"]);
     }
 
     #[test]

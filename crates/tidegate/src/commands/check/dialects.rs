@@ -149,7 +149,7 @@ impl TargetService {
                 }
                 Prospect::Converted { lost, refused, .. } => {
                     let lost = told("lose", lost);
-                    let refused = told("are refused", refused);
+                    let refused = told("cannot use", refused);
                     let said: Vec<String> = lost.into_iter().chain(refused).collect();
                     if !said.is_empty() {
                         clauses.push(format!("{} clients {}", client.word, said.join("; ")));
