@@ -8,6 +8,7 @@
 //! | `bench dashboards` | what fifty open dashboards cost the data plane ([`dashboards`]) |
 //! | `bench mcp-figures` | system calls, memory and the time of large calls ([`mcp::figures`]) |
 //! | `bench journal` | what the record of decisions costs, in instructions ([`journal`]) |
+//! | `bench instructions` | how many instructions a request takes, case by case ([`instructions`]) |
 //! | `bench` | the first two |
 //!
 //! Rules kept here, because a number without them is not honest:
@@ -19,6 +20,7 @@
 
 mod contender;
 mod dashboards;
+pub(crate) mod instructions;
 mod journal;
 mod mcp;
 mod measure;
@@ -41,7 +43,7 @@ const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--se
                      [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] \
                      [--binary FILE] | mcp-figures [--binary FILE] | \
                      dashboards [--rounds N] [--seconds N] [--binary FILE] | \
-                     journal [--binary FILE]]";
+                     journal [--binary FILE] | instructions …]";
 
 /// Runs what the words after `bench` ask for.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
@@ -50,6 +52,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         ["core"] => core(),
         ["gateway", rest @ ..] => gateway(&Options::read(rest)?),
         ["dashboards", rest @ ..] => dashboards::run(&Options::read(rest)?),
+        ["instructions", rest @ ..] => instructions::run(rest),
         ["journal", rest @ ..] => journal::run(&Options::read(rest)?),
         ["mcp", rest @ ..] => mcp::run(&Options::read(rest)?),
         ["mcp-figures", rest @ ..] => mcp::figures::run(&Options::read(rest)?),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use crate::bench::instructions;
 use crate::counts::Counts;
 use crate::stage::{Stage, timed};
 use crate::{conformance, dashboard, deny, docs, fleet, mcp, say, sdk};
@@ -38,6 +39,8 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     fleet::have_store()?;
     counts.add(Stage::cargo("test", &["test", "--workspace", "--no-fail-fast"]).run()?);
     counts.add(loom().run()?);
+    let check = "cargo xtask bench instructions --check";
+    timed("instructions", check, || instructions::run(&["--check"]))?;
     counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);
     let quick = "cargo xtask dashboard quick";
     counts.add(timed("dashboard", quick, dashboard::quick)?);

@@ -13,11 +13,10 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use crate::install::{python, quietly};
+use crate::install::{debian, python, quietly};
 use crate::stage::Stage;
 use crate::{deny, docs, say};
 
-const REDIS_HELP: &str = "install redis-server (Debian: `apt install redis-server`)";
 const VALIDATE_HELP: &str = "the manifests are in `ops/kubernetes`";
 
 /// Kinds that Kubernetes itself does not know.
@@ -33,15 +32,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 
 /// Installs `redis-server` where it is missing.
 pub(crate) fn have_store() -> anyhow::Result<()> {
-    if Command::new("redis-server").arg("--version").output().is_ok() {
-        return Ok(());
-    }
-    say::line("installing Debian's redis-server");
-    let apt = |words: &[&str]| quietly(Command::new("apt-get").args(words), REDIS_HELP);
-    let install = ["install", "-y", "--no-install-recommends", "redis-server"];
-    // A fresh machine may have no list of packages yet.
-    apt(&install).or_else(|_| apt(&["update"]).and_then(|_| apt(&install)))?;
-    Ok(())
+    debian("redis-server", "redis-server")
 }
 
 fn manifests() -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
 //! Installs pinned packages under the target folder, with the ordinary clients of PyPI and npm and
-//! with cargo.
+//! with cargo; and programs that come as packages of Debian, for the whole machine.
 //!
 //! A folder that was finished carries a stamp: the text of the files that pin it. As long as they
 //! say the same, it is used as it is; otherwise it is made anew, so half an installation is never
@@ -17,6 +17,20 @@ const PYTHON_HELP: &str = "install Python 3.11 or later with its venv module (De
                            `apt install python3 python3-venv`)";
 const CARGO_HELP: &str = "are crates within reach, and is rustup's stable toolchain installed?";
 const NODE_HELP: &str = "install Node.js 20 or later with npm";
+
+/// Installs a Debian package where the program it brings is missing.
+pub(crate) fn debian(program: &str, package: &str) -> anyhow::Result<()> {
+    if Command::new(program).arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    say::line(&format!("installing Debian's {package}"));
+    let help = format!("install {program} (Debian: `apt install {package}`)");
+    let apt = |words: &[&str]| quietly(Command::new("apt-get").args(words), &help);
+    let install = ["install", "-y", "--no-install-recommends", package];
+    // A fresh machine may have no list of packages yet.
+    apt(&install).or_else(|_| apt(&["update"]).and_then(|_| apt(&install)))?;
+    Ok(())
+}
 
 /// The interpreter of an environment that has what `requirements.txt` pins.
 pub(crate) fn python(sources: &Path, folder: &Path) -> anyhow::Result<PathBuf> {

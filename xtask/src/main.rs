@@ -15,7 +15,7 @@
 //! | `ops` | alert rules, metrics and the systemd unit, checked by their own tools ([`ops`]) |
 //! | `fleet` | several gateways and a real Redis; the Kubernetes manifests ([`fleet`]) |
 //! | `otlp` | traces and metrics, read by OpenTelemetry's own packages ([`otlp`]) |
-//! | `bench [core \| gateway \| mcp \| journal]` | the benches; comparisons with other proxies ([`mod@bench`]) |
+//! | `bench [core \| gateway \| mcp \| journal \| instructions]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `mutants [core \| mcp] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
 //! | `dist` | the release binary, locked and stripped, and a Debian package of it ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
@@ -49,8 +49,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp [search] | \
                      conformance | clients [CLIENT…] | dashboard [quick] | fleet | ops | otlp | \
-                     bench [core | gateway | mcp | journal] | mutants [core | mcp] [FILE…] | \
-                     dist | nightly>";
+                     bench [core | gateway | mcp | journal | instructions] | \
+                     mutants [core | mcp] [FILE…] | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -96,11 +96,19 @@ fn dumped(counts: &Path) -> anyhow::Result<PathBuf> {
     bail!("callgrind wrote no counts to {}", counts.display())
 }
 
-fn tell(counts: &Path) -> anyhow::Result<()> {
+/// The share of recording in what callgrind counted.
+pub(super) fn percent_of(counts: &Path) -> anyhow::Result<f64> {
+    Ok(share(&annotated(counts)?)?.percent())
+}
+
+fn annotated(counts: &Path) -> anyhow::Result<String> {
     let mut annotate = Command::new("callgrind_annotate");
     annotate.args(["--inclusive=yes", "--threshold=100", "--show-percs=no"]).arg(counts);
-    let text = quietly(&mut annotate, HELP)?;
-    let share = share(&text)?;
+    quietly(&mut annotate, HELP)
+}
+
+fn tell(counts: &Path) -> anyhow::Result<()> {
+    let share = share(&annotated(counts)?)?;
     let per_request = |count: u64| count / u64::from(COUNTED);
     say::line(&format!(
         "{} instructions per request, {} of them to record it: {:.2} % (goal: {GOAL_PERCENT} %)",

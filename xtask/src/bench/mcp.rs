@@ -4,7 +4,7 @@
 //! echoes its arguments. CPU per call is taken with several sessions at once, latency with one.
 //! The rules of [`super`] hold: rounds are interleaved, the best counts, one failed call voids it.
 
-mod client;
+pub(super) mod client;
 pub(super) mod figures;
 
 use std::fs;

@@ -14,7 +14,7 @@ use anyhow::{Context, bail, ensure};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// One session.
-pub(super) struct Client {
+pub(in crate::bench) struct Client {
     host: String,
     connection: BufReader<TcpStream>,
     session: Option<String>,
@@ -29,7 +29,7 @@ struct Answer {
 
 impl Client {
     /// Opens a session with the server at `host:port`.
-    pub(super) fn open(host: &str) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn open(host: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(host).with_context(|| format!("cannot reach {host}"))?;
         stream.set_nodelay(true).context("cannot set a socket up")?;
         stream.set_read_timeout(Some(LIMIT)).context("cannot set a socket up")?;
@@ -48,7 +48,7 @@ impl Client {
     }
 
     /// Calls `echo`, and makes sure that this call was answered.
-    pub(super) fn call(&mut self) -> anyhow::Result<()> {
+    pub(in crate::bench) fn call(&mut self) -> anyhow::Result<()> {
         let id = self.next_id;
         self.next_id += 1;
         let text =
