@@ -348,7 +348,6 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<HttpMethod, Refusal> {
     }
 }
 
-/// A refusal, as JSON-RPC tells errors that belong to no request.
 /// Events as one piece.
 fn joined(events: VecDeque<Bytes>) -> Bytes {
     match Vec::from(events).as_slice() {
@@ -357,6 +356,7 @@ fn joined(events: VecDeque<Bytes>) -> Bytes {
     }
 }
 
+/// A refusal, as JSON-RPC tells errors that belong to no request.
 fn rendered_refusal(status: u16, message: &str) -> Response<ClientBody> {
     rendered(McpAnswer::refusal(status, message), None)
 }
