@@ -72,8 +72,9 @@ impl Wish {
 
     fn cases(&self) -> anyhow::Result<Vec<Case>> {
         let mut cases = Case::all();
-        if let Some(only) = &self.only {
-            cases.retain(|case| case.name == only);
+        match &self.only {
+            Some(only) => cases.retain(|case| case.name == only),
+            None => cases.retain(|case| !self.is_check || case.is_steady),
         }
         let names: Vec<&str> = Case::all().iter().map(|case| case.name).collect();
         ensure!(!cases.is_empty(), "there is no such case; there are: {}", names.join(", "));
