@@ -14,8 +14,8 @@
 //! Rules kept here:
 //! - A body that nobody read to its end closes an HTTP/1.1 connection after the answer: what
 //!   follows on it cannot be trusted to begin where it seems to.
-//! - At the drain an idle connection ends at once, and one with a request under way after its
-//!   answer.
+//! - At the drain an idle connection ends at once, one with a request under way after its answer,
+//!   and one that has not asked anything yet is given a moment for its first request.
 
 mod activity;
 mod answer_body;
@@ -34,13 +34,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tidegate_runtime::phase::{Phase, reached};
+use tidegate_runtime::{
+    clock::timer_now,
+    phase::{Phase, reached},
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -52,6 +56,11 @@ pub use self::listener::Listener;
 pub use self::request_body::RequestBody;
 pub use self::tls::{Certificates, Presented, TlsProblem, TlsTexts};
 use crate::client_body::ClientBody;
+
+/// How long a connection that was just made may take for its first request, at the drain, and how
+/// often it is looked at meanwhile.
+const FIRST_REQUEST_WITHIN: Duration = Duration::from_millis(250);
+const FIRST_REQUEST_STEP: Duration = Duration::from_millis(5);
 
 /// An answer that is being made.
 pub type Answering = Pin<Box<dyn Future<Output = Response<ClientBody>>>>;
@@ -98,7 +107,7 @@ impl Service {
         };
         let secured = tokio::select! {
             secured = tls::handshake(stream, &presented) => secured,
-            () = reached(self.phase.clone(), Phase::Draining) => None,
+            () = self.drain_and_grace() => None,
         };
         match secured {
             Some((stream, true)) => h2::converse(self, stream, activity).await,
@@ -128,11 +137,28 @@ impl Service {
         tokio::select! {
             // A client that breaks its connection is its own affair.
             _ = connection.as_mut() => {}
-            () = reached(self.phase.clone(), Phase::Draining) => {
+            () = self.may_close(activity) => {
                 connection.as_mut().graceful_shutdown();
                 drop(connection.await);
             }
         }
+    }
+}
+
+impl Service {
+    /// Until the drain, and for whoever has just connected a moment longer: its request is on its
+    /// way, and would be lost without a word.
+    async fn may_close(&self, activity: &Activity) {
+        reached(self.phase.clone(), Phase::Draining).await;
+        let until = timer_now() + FIRST_REQUEST_WITHIN;
+        while !activity.has_asked() && timer_now() < until {
+            tokio::time::sleep(FIRST_REQUEST_STEP).await;
+        }
+    }
+
+    async fn drain_and_grace(&self) {
+        reached(self.phase.clone(), Phase::Draining).await;
+        tokio::time::sleep(FIRST_REQUEST_WITHIN).await;
     }
 }
 

@@ -89,6 +89,11 @@ impl Activity {
         AnsweringGuard { activity: Rc::clone(self), number, is_finished: false }
     }
 
+    /// Whether anything was ever asked.
+    pub(super) fn has_asked(&self) -> bool {
+        self.next_answer.get() > 0
+    }
+
     /// Whether a request is being answered.
     pub(super) fn is_answering(&self) -> bool {
         self.answering.get() > 0

@@ -48,7 +48,15 @@ impl Listener {
                     }
                     Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 },
-                () = &mut draining => return,
+                () = &mut draining => break,
+            }
+        }
+        // Whoever has connected and was not taken yet would be cut off in its request.
+        let Ok(socket) = socket.into_std() else { return };
+        while let Ok((stream, _)) = socket.accept() {
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let (Ok(stream), Some(seat)) = (stream, self.table.admit()) {
+                self.serve(stream, seat);
             }
         }
     }

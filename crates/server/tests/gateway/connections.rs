@@ -2,7 +2,7 @@
 //! on framing, no connection after a body that nobody read, a bound that nobody can fill for good,
 //! and an answer for clients that have closed their side.
 
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use tidegate_fakes::fake::{Act, Step};
@@ -247,4 +247,22 @@ fn the_drain_ends_idle_connections_at_once_on_both_listeners() {
     assert!(busy.is_closed());
     stopping.join().expect("stop returns");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_first_request_that_was_on_its_way_when_the_drain_began_is_answered() {
+    let fake = always(Step::ok());
+    let gate = Setup::of(&[&fake]).start();
+    let address = gate.address();
+    let mut clients: Vec<Client> = (0..8).map(|_| gate.client()).collect();
+    let stopping = std::thread::spawn(move || gate.server.stop());
+    eventually("new connections are refused", || TcpStream::connect(address).is_err());
+    for client in &mut clients {
+        client.send("POST", "/v1/chat/completions", "", chat("r", false).as_bytes());
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().map(|it| it.status), Ok(200));
+        assert!(client.is_closed(), "and nothing more");
+    }
+    stopping.join().expect("stop returns");
 }
