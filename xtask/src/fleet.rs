@@ -2,10 +2,14 @@
 //!
 //! - The tests of fleets (`crates/server/tests/fleet`), with Debian's `redis-server`, which is
 //!   installed where it is missing.
+//! - Three replicas behind HAProxy, installed likewise, with the official MCP clients (`sessions`):
+//!   round robin, one replica killed, all of them restarted one after the other.
 //! - `kubernetes-validate` from PyPI checks every manifest of `ops/kubernetes` against the schemas
 //!   of Kubernetes; what only extensions know is left to them.
 //!
 //! `ci` runs the tests too; the manifests are checked here only.
+
+mod sessions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,11 +26,13 @@ const VALIDATE_HELP: &str = "the manifests are in `ops/kubernetes`";
 /// Kinds that Kubernetes itself does not know.
 const FOREIGN: [&str; 2] = ["kustomization.yaml", "service-monitor.yaml"];
 
-/// Runs both.
+/// Runs all of it.
 pub(crate) fn run() -> anyhow::Result<()> {
     have_store()?;
     manifests()?;
     Stage::cargo("fleet", &["test", "-p", "tidegate-server", "--test", "fleet"]).run()?;
+    debian("haproxy", "haproxy")?;
+    sessions::run()?;
     Ok(())
 }
 

@@ -29,6 +29,7 @@ use crate::{
     layout::Shelf,
     link::{Link, StoreError},
     scripts::Scripts,
+    session_record::SessionHeard,
     session_task::Clerk,
     sessions::SessionDesk,
 };
@@ -127,10 +128,10 @@ async fn connected(
         let store = fleet.store();
         tracing::info!(store, fleet = fleet.name(), "the fleet's store is there");
     }
-    let events = desk.events.clone();
+    fleet.sessions().hear(SessionHeard::Anew);
     tokio::select! {
         ended = connection.write_loop() => ended,
-        ended = connection.read_loop(listen, from, &events) => ended,
+        ended = connection.read_loop(listen, from) => ended,
         ended = connection.beat_loop() => ended,
         ended = connection.background_loop() => ended,
         ended = connection.answer_loop(desk) => ended,

@@ -6,6 +6,7 @@
 //!   `scripts` are how the store is asked, `layout` where things are in it, `codec` how hints are
 //!   written, `outbox` what waits to be, `reply` how answers are taken apart.
 //! - [`sessions`]: records of MCP sessions, for whichever replica is asked.
+//! - [`peer`]: the way from one replica to another, for requests of such sessions.
 //! - [`check`]: the store asked once, for `check --connect`.
 //!
 //! Rules of the crate:
@@ -26,6 +27,7 @@ pub mod identity;
 mod layout;
 pub mod link;
 mod outbox;
+pub mod peer;
 mod reply;
 mod scripts;
 pub mod seal;

@@ -122,6 +122,16 @@ pub enum SessionEvent {
     },
 }
 
+/// What this replica hears of sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionHeard {
+    /// Something was told, or was found out when a record was refused.
+    Event(SessionEvent),
+    /// Something may have been told and not heard, or the store may have lost its records: what is
+    /// here is to be written again. A record that belongs to somebody else by then is refused.
+    Anew,
+}
+
 impl SessionRecord {
     /// As bytes, without the epoch, which stands beside them; `None` if it is too large to keep.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {

@@ -4,12 +4,13 @@ use redis::{Cmd, Value};
 use tidegate_core::time::{Millis, Now};
 
 use crate::{
+    identity::InstanceId,
     layout::Layout,
     link::{Link, StoreError},
     reply,
     scripts::{Script, Scripts},
     seal::{FleetSecrets, SealedName},
-    session_record::{AwayReason, Claim, Liveness, Lookup, SessionRecord},
+    session_record::{AwayReason, Claim, Liveness, Lookup, SessionEvent, SessionRecord},
     sessions::{SessionAsk, TakeOver},
     stats::{FleetStats, Rejected},
 };
@@ -73,6 +74,17 @@ impl Clerk<'_> {
         command.arg(epoch.to_string()).arg(sealed).arg(self.ttl_ms);
         let written: i64 = self.link.ask(&command).await?;
         Ok(written == 1)
+    }
+
+    /// Whose a session is that somebody else has taken over.
+    pub(crate) async fn claimed(
+        &mut self,
+        name: &SealedName,
+    ) -> Result<Option<SessionEvent>, StoreError> {
+        let found = self.load(std::slice::from_ref(name), Now(0)).await?.0;
+        let Lookup::Found(SessionRecord { owner, epoch, .. }) = found else { return Ok(None) };
+        let by = owner.map_or(InstanceId(0), |it| it.instance);
+        Ok(Some(SessionEvent::Claimed { name: name.clone(), epoch, by }))
     }
 
     /// Deletes a record unless it has a higher epoch.

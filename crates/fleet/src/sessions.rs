@@ -17,7 +17,8 @@ use tidegate_runtime::clock::Clock;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 pub use crate::session_record::{
-    AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionName, SessionRecord,
+    AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionName,
+    SessionRecord,
 };
 use crate::{
     identity::InstanceId,
@@ -63,14 +64,13 @@ struct Shared {
     timeout: Duration,
     instance: InstanceId,
     asks: mpsc::Sender<SessionAsk>,
-    events: broadcast::Sender<SessionEvent>,
+    events: broadcast::Sender<SessionHeard>,
 }
 
 /// What the fleet's thread needs of it.
 #[derive(Debug)]
 pub(crate) struct SessionDesk {
     pub(crate) asks: mpsc::Receiver<SessionAsk>,
-    pub(crate) events: broadcast::Sender<SessionEvent>,
 }
 
 impl SessionStore {
@@ -82,7 +82,7 @@ impl SessionStore {
     ) -> (Self, SessionDesk) {
         let (asks, receiver) = mpsc::channel(ASKS_MAX);
         let events = broadcast::channel(EVENTS_MAX).0;
-        let desk = SessionDesk { asks: receiver, events: events.clone() };
+        let desk = SessionDesk { asks: receiver };
         let (secrets, outbox) = (Arc::clone(secrets), Arc::clone(outbox));
         let stats = Arc::clone(stats);
         let shared = Shared { secrets, outbox, stats, clock, timeout, instance, asks, events };
@@ -155,8 +155,14 @@ impl SessionStore {
 
     /// What is told of sessions from now on. A reader that is too slow misses the oldest.
     #[must_use]
-    pub fn events(&self) -> broadcast::Receiver<SessionEvent> {
+    pub fn events(&self) -> broadcast::Receiver<SessionHeard> {
         self.shared.events.subscribe()
+    }
+
+    /// Tells whoever listens on this replica.
+    pub(crate) fn hear(&self, heard: SessionHeard) {
+        // Nobody may listen.
+        drop(self.shared.events.send(heard));
     }
 
     /// What a session is called in events.
@@ -165,13 +171,9 @@ impl SessionStore {
         self.shared.secrets.name("session", &[id.as_bytes()])
     }
 
-    /// Whether events are about this session, whichever of the fleet's secrets named it.
+    /// All that a session may be called in events: by any of the fleet's secrets.
     #[must_use]
-    pub fn is_named(&self, id: &str, name: &SessionName) -> bool {
-        self.names(id).contains(name)
-    }
-
-    fn names(&self, id: &str) -> Vec<SealedName> {
+    pub fn names(&self, id: &str) -> Vec<SessionName> {
         self.shared.secrets.names("session", &[id.as_bytes()]).collect()
     }
 

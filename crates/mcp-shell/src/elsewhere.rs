@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     event_body::ClientNews,
-    fleet::{LookedUp, SessionFleet, SessionNews, StoredSession, TakenOver},
+    fleet::{SessionFleet, SessionNews, StoredSession, TakenOver},
     handle::Answered,
 };
 
@@ -62,7 +62,7 @@ pub(crate) enum Told {
     /// An attempt to take a session over has ended.
     Tried { session: Arc<str>, record: StoredSession, taken: TakenOver },
     /// The record of a new session is written, or will be.
-    Opened(RequestToken, McpAnswer),
+    Opened { request: RequestToken, answer: McpAnswer, session: Arc<str>, state: Bytes },
     /// A task has ended.
     Ended(u64),
     /// Something was told of a session.
@@ -73,6 +73,8 @@ pub(crate) enum Told {
 pub(crate) struct OwnedSession {
     pub(crate) epoch: u64,
     pub(crate) state: Bytes,
+    /// Its first record is on its way: the next one waits for it, so as not to be overtaken.
+    pub(crate) is_opening: bool,
 }
 
 /// Everything about sessions that other replicas have, or may have.
@@ -132,22 +134,42 @@ impl Elsewhere {
         let opened = self.opened.remove(&**session);
         if opened.is_some() {
             let (epoch, state) = (FIRST_EPOCH, Bytes::new());
-            self.owned.insert(Arc::clone(session), OwnedSession { epoch, state });
+            let owned = OwnedSession { epoch, state, is_opening: true };
+            self.owned.insert(Arc::clone(session), owned);
         }
         // One that has just been let go is somebody else's to speak of.
         let Some(owned) = self.owned.get_mut(session) else { return };
         owned.state = state.clone();
+        let Some((request, answer)) = opened else {
+            return if !owned.is_opening {
+                self.write(session)
+            };
+        };
         let (owner, epoch) = (Some(self.fleet.me()), owned.epoch);
         let record = StoredSession { owner, epoch, state: state.clone() };
-        let Some((request, answer)) = opened else { return self.fleet.put(session, record) };
         let created = self.fleet.create(session, record);
-        let sender = self.sender.clone();
+        let (sender, session, state) = (self.sender.clone(), Arc::clone(session), state.clone());
         self.begin(false, async move {
             if !created.await {
                 tracing::debug!("the record of a new session is not written yet");
             }
-            drop(sender.send(Told::Opened(request, answer)));
+            drop(sender.send(Told::Opened { request, answer, session, state }));
         });
+    }
+
+    /// The first record of a session is written, or will be: what has changed since is next.
+    pub(crate) fn is_open(&mut self, session: &Arc<str>, first: &Bytes) {
+        let Some(owned) = self.owned.get_mut(session) else { return };
+        owned.is_opening = false;
+        if owned.state != *first {
+            self.write(session);
+        }
+    }
+
+    fn write(&self, session: &Arc<str>) {
+        let Some(OwnedSession { epoch, state, .. }) = self.owned.get(session) else { return };
+        let (owner, epoch) = (Some(self.fleet.me()), *epoch);
+        self.fleet.put(session, StoredSession { owner, epoch, state: state.clone() });
     }
 
     /// A session is free for others.
@@ -172,35 +194,16 @@ impl Elsewhere {
 
     /// Writes every record again if that is due: the store must not forget a session that lives.
     pub(crate) fn renew_due(&mut self, now: Now) {
-        if !now.reached(self.renew_at) {
-            return;
-        }
-        self.renew_at = now.after(RENEW_EVERY);
-        for (session, owned) in &self.owned {
-            let record = StoredSession {
-                owner: Some(self.fleet.me()),
-                epoch: owned.epoch,
-                state: owned.state.clone(),
-            };
-            self.fleet.put(session, record);
+        if now.reached(self.renew_at) {
+            self.renew(now);
         }
     }
 
-    /// Something may have been told of the sessions here that nobody heard: whether another replica
-    /// has one of them is looked up.
-    pub(crate) fn look_again(&mut self) {
-        let owned: Vec<(Arc<str>, u64)> =
-            self.owned.iter().map(|(session, it)| (Arc::clone(session), it.epoch)).collect();
-        for (session, own) in owned {
-            let (load, sender) = (self.fleet.load(&session), self.sender.clone());
-            self.begin(false, async move {
-                if let LookedUp::Found(StoredSession { epoch, .. }) = load.await
-                    && epoch > own
-                {
-                    drop(sender.send(Told::News(SessionNews::Claimed { session, epoch })));
-                }
-            });
-        }
+    /// Writes every record again.
+    pub(crate) fn renew(&mut self, now: Now) {
+        self.renew_at = now.after(RENEW_EVERY);
+        let written = self.owned.iter().filter(|it| !it.1.is_opening);
+        written.for_each(|(session, _)| self.write(session));
     }
 
     /// Finds out what becomes of a request.

@@ -98,7 +98,9 @@ pub enum SessionNews {
         /// The epoch from now on.
         epoch: u64,
     },
-    /// Something was told and not heard: every session here is to be looked up.
+    /// Something may have been told and not heard, or records may be lost: those of the sessions
+    /// here are to be written again. One that is somebody else's by then is refused, and
+    /// [`Claimed`](Self::Claimed) is told.
     Missed,
 }
 
@@ -118,7 +120,7 @@ pub trait SessionFleet: Send + Sync {
     fn load(&self, id: &str) -> Later<LookedUp>;
     /// Writes the record of a new session, and waits for it; false if it is not written yet.
     fn create(&self, id: &str, record: StoredSession) -> Later<bool>;
-    /// Has a record written.
+    /// Has a record written. If another replica has the session by then that is told.
     fn put(&self, id: &str, record: StoredSession);
     /// Makes a session this replica's, if its epoch is still the one that was seen.
     fn claim(&self, id: &str, seen: u64, record: StoredSession) -> Later<TakenOver>;

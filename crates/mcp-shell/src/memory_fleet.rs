@@ -164,6 +164,9 @@ impl SessionFleet for MemoryReplica {
         let known = shared.sessions.get(id).map_or(0, |it| it.epoch);
         if record.epoch >= known {
             shared.sessions.insert(id.to_owned(), record);
+        } else if let Some(news) = shared.news.get(&self.me.instance) {
+            let (session, epoch) = (id.into(), known);
+            drop(news.try_send(SessionNews::Claimed { session, epoch }));
         }
     }
 

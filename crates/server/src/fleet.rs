@@ -17,8 +17,8 @@ use tidegate_gateway::{gateway::Gateway, worker::Worker};
 /// A session's record outlives its session by this, for an owner that renews it late.
 const SESSION_MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// Makes a gateway one of its fleet, if its config says so.
-pub(crate) fn join(gateway: &Gateway) -> Option<Arc<Fleet>> {
+/// Makes a gateway one of its fleet, if its config says so; others reach it at this port, if any.
+pub(crate) fn join(gateway: &Gateway, peer_port: Option<u16>) -> Option<Arc<Fleet>> {
     let live = gateway.live.load();
     let state = live.file.state.as_ref()?;
     let (member, url) = live.member.as_ref().zip(live.store.as_ref())?;
@@ -33,7 +33,7 @@ pub(crate) fn join(gateway: &Gateway) -> Option<Arc<Fleet>> {
             replica: replica.unwrap_or_else(host_name),
             peer_url: state.peer_url.clone().filter(|_| state.peer_listen.is_some()),
         },
-        peer_port: state.peer_listen.map(|address| address.0.port()),
+        peer_port,
         timeout: Duration::from_millis(state.timeout.millis().0),
         session_ttl: idle.saturating_add(SESSION_MARGIN),
         clock: gateway.clock,

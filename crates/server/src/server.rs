@@ -36,11 +36,12 @@ use tidegate_operator::{
     reload::{self, ReloadCause, Reloaded},
 };
 use tidegate_runtime::{clock::Clock, phase::Phase};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::LocalSet;
 
 use crate::{
     fleet, listen,
+    peers::{self, FleetSessions},
     worker::{self, ThreadLimits},
 };
 
@@ -127,6 +128,7 @@ impl Server {
         let fixed = Fixed::of(&live.file);
         let listen = live.file.listen.0;
         let admin_listen = live.file.admin.listen.0;
+        let peer_listen = live.file.state.as_ref().and_then(|it| it.peer_listen).map(|it| it.0);
         let drain = Duration::from_millis(live.file.shutdown.drain.millis().0);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if start.threads == 0 { cores } else { start.threads };
@@ -144,6 +146,12 @@ impl Server {
         };
         let address = bound(&sockets[0], listen)?;
         let admin_address = bound(&admin_socket, admin_listen)?;
+        let (mut peer_socket, mut peer_address) = (None, None);
+        if let Some(listen) = peer_listen {
+            let socket = bind(listen, 1)?.remove(0);
+            peer_address = Some(bound(&socket, listen)?);
+            peer_socket = Some(socket);
+        }
         let gateway = Arc::new(Gateway::new(live, Clock::start(), address, admin_address));
         if let Some(private) = private {
             drop(gateway.private.set(private));
@@ -173,7 +181,17 @@ impl Server {
                 }
             })?;
         }
-        if let Some(joined) = fleet::join(&gateway) {
+        // Dropped when the MCP side has ended: the listener for other replicas closes last.
+        let (mcp_end, mcp_ended) = oneshot::channel::<()>();
+        let mut sessions = fleet;
+        if let Some(joined) = fleet::join(&gateway, peer_address.map(|it| it.port())) {
+            sessions = Some(FleetSessions::new(&joined));
+            if let Some(socket) = peer_socket {
+                let (joined, handle) = (Arc::clone(&joined), handle.clone());
+                server.thread("peers".to_owned(), move || {
+                    peers::run(socket, joined, handle, mcp_ended)
+                })?;
+            }
             let (shared, phase) = (Arc::clone(&gateway), watched.clone());
             let run = move || connection::run(joined, fleet::ears(shared), phase);
             server.fleet = Some(start_thread("fleet".to_owned(), run)?);
@@ -184,8 +202,11 @@ impl Server {
         server.thread("mcp".to_owned(), move || {
             let worker = Rc::new(Worker::new(shared));
             let ask_route = ask_route(&worker);
-            let runtime = mcp::McpRuntime::in_fleet(worker, ask_route, secrets, fleet);
-            mcp::run(runtime, arrivals, phase)
+            let runtime = mcp::McpRuntime::in_fleet(worker, ask_route, secrets, sessions);
+            async move {
+                mcp::run(runtime, arrivals, phase).await;
+                drop(mcp_end);
+            }
         })?;
         server.thread("control".to_owned(), move || {
             let probe_server = Box::new(move |name: String| -> Probing {

@@ -123,14 +123,6 @@ impl<'a> Check<'a> {
                 let diagnostic = self.error(&codes::SAME_ADDRESS, &listen, message);
                 self.report(diagnostic.help("change one port"));
             }
-            let message = format!(
-                "`{listen}` has no effect in this version: MCP sessions stay at their replica"
-            );
-            self.report(
-                self.warning(&codes::NO_EFFECT, &listen, message)
-                    .at_key(self.document, &listen)
-                    .help("send all requests of an MCP session to one replica: a sticky balancer"),
-            );
         }
         let Some(written) = &state.peer_url else { return };
         if state.peer_listen.is_none() {
@@ -141,7 +133,12 @@ impl<'a> Check<'a> {
         let problem = super::url::url_problem(written, Query::Refused).or_else(|| {
             let rest = written.strip_prefix("http://")?;
             let rest = rest.strip_suffix('/').unwrap_or(rest);
-            rest.contains('/').then(|| "it has a path".to_owned())
+            let has_port =
+                rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+            match rest.contains('/') {
+                true => Some("it has a path".to_owned()),
+                false => (!has_port).then(|| "it has no port".to_owned()),
+            }
         });
         let problem = match written.starts_with("https://") {
             true => Some("peers speak over an encrypted channel of their own: `http`".to_owned()),

@@ -35,8 +35,8 @@ pub struct StateFile {
     #[serde(default)]
     #[schemars(example = &"gate-1")]
     pub replica: String,
-    /// Where other replicas reach this one, for MCP sessions. It has no effect in this version: MCP
-    /// sessions stay at their replica, and their clients need a balancer that is sticky.
+    /// Where other replicas reach this one, for MCP sessions. Absent: requests for sessions that
+    /// are here and reach another replica get a 503, and clients need a balancer that is sticky.
     #[schemars(example = &"0.0.0.0:8702")]
     pub peer_listen: Option<Address>,
     /// How they reach it. Absent: the port of `peer_listen` at the local address of the connection

@@ -9,14 +9,13 @@ use tidegate_core::{
     names::ReplicaId,
     time::Millis,
 };
-use tokio::sync::broadcast;
 
 use super::Connection;
 use crate::{
     codec::{CodecError, Entry, News},
     link::{Link, StoreError},
     reply,
-    session_record::SessionEvent,
+    session_record::SessionHeard,
     stats::{FactKind, Rejected},
 };
 
@@ -38,7 +37,6 @@ impl Connection<'_> {
         &self,
         mut listen: Link,
         mut places: Places,
-        events: &broadcast::Sender<SessionEvent>,
     ) -> Result<Infallible, StoreError> {
         let mut loaded_at = self.fleet.now();
         let mut is_gap = false;
@@ -58,7 +56,7 @@ impl Connection<'_> {
             for (stream, entries) in reply::streams(answer).ok_or_else(nonsense)? {
                 for entry in entries {
                     let value = entry.value.unwrap_or_default();
-                    is_gap |= self.take_entry(&stream, &value, Some(events));
+                    is_gap |= self.take_entry(&stream, &value);
                     if let Some((_, id)) = places.iter_mut().find(|(name, _)| *name == stream) {
                         *id = entry.id;
                     }
@@ -68,6 +66,7 @@ impl Connection<'_> {
                 is_gap = false;
                 self.fleet.stats.gap();
                 places = self.sync().await?;
+                self.fleet.sessions().hear(SessionHeard::Anew);
                 loaded_at = self.fleet.now();
             }
             // A stream that never pauses must not keep the others of this thread waiting.
@@ -76,12 +75,7 @@ impl Connection<'_> {
     }
 
     /// Hears one entry; whether something before it is missing.
-    pub(super) fn take_entry(
-        &self,
-        stream: &str,
-        sealed: &[u8],
-        events: Option<&broadcast::Sender<SessionEvent>>,
-    ) -> bool {
+    pub(super) fn take_entry(&self, stream: &str, sealed: &[u8]) -> bool {
         let Some(entry) = self.opened(stream.as_bytes(), sealed) else { return false };
         let own = self.fleet.start.identity.instance.replica();
         let now = self.fleet.now();
@@ -97,7 +91,7 @@ impl Connection<'_> {
                 News::Hint(hint) => self.hear(entry.writer, hint, age),
                 News::Session(event) => {
                     self.fleet.stats.heard(entry.writer, FactKind::Session, Heard::Taken, now);
-                    events.map(|events| events.send(event.clone()));
+                    self.fleet.sessions().hear(SessionHeard::Event(event.clone()));
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::{
     outbox::{Batch, Waiting},
     scripts::{ORDER_DIGITS, Script},
     seal::hex,
+    session_record::SessionHeard,
     stats::FactKind,
 };
 
@@ -66,7 +67,13 @@ impl Connection<'_> {
         let mut clerk = self.clerk();
         while let Some((name, write)) = batch.sessions.last() {
             match &write.record {
-                Some(record) => drop(clerk.put(name, write.epoch, record).await?),
+                Some(record) => {
+                    if !clerk.put(name, write.epoch, record).await?
+                        && let Some(event) = clerk.claimed(name).await?
+                    {
+                        self.fleet.sessions().hear(SessionHeard::Event(event));
+                    }
+                }
                 None => clerk.delete(name, write.epoch).await?,
             }
             let written = batch.sessions.pop();

@@ -74,7 +74,8 @@ impl Driver {
         let Some(elsewhere) = &mut self.elsewhere else { return };
         match told {
             Told::Ended(number) => drop(elsewhere.tasks.remove(&number)),
-            Told::Opened(request, answer) => {
+            Told::Opened { request, answer, session, state } => {
+                elsewhere.is_open(&session, &state);
                 self.clients.answer(self.runtime.now(), request, answer);
                 self.arm();
             }
@@ -85,7 +86,7 @@ impl Driver {
                     self.tell(Event::LetGo { session });
                 }
             }
-            Told::News(SessionNews::Missed) => elsewhere.look_again(),
+            Told::News(SessionNews::Missed) => elsewhere.renew(self.runtime.now()),
             Told::Here(waiting) => {
                 let session = waiting.request.session.as_deref().unwrap_or_default();
                 match elsewhere.taking.get_mut(session) {
@@ -149,7 +150,7 @@ impl Driver {
         match taken {
             TakenOver::Won => {
                 let StoredSession { epoch, state, .. } = record;
-                let owned = OwnedSession { epoch, state: state.clone() };
+                let owned = OwnedSession { epoch, state: state.clone(), is_opening: false };
                 elsewhere.owned.insert(Arc::clone(&session), owned);
                 if let Some(record) = SessionRecord::read(&state) {
                     let session = Arc::clone(&session);

@@ -18,9 +18,11 @@ use crate::{
 /// How long the head of a stream waits for a first event.
 pub(crate) const HEAD_WAITS: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// How often a record is looked up for one request: an owner that does not have the session any
-/// more is asked about once.
-const LOOKS_MAX: usize = 3;
+/// How often a record is looked up for one request, and how long the first pause in between is;
+/// each is twice as long as the one before. An owner that has let a session go may have done so a
+/// moment before the store knows.
+const LOOKS_MAX: u32 = 5;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// What a search goes by.
 pub(crate) struct Search {
@@ -45,7 +47,10 @@ impl Search {
     /// Sees to a request; what is left to do for whoever owns the sessions here.
     pub(crate) async fn run(self, mut waiting: WaitingRequest) -> Option<Told> {
         let session = waiting.request.session.clone()?;
-        for _ in 0..LOOKS_MAX {
+        for look in 0..LOOKS_MAX {
+            if look > 0 {
+                tokio::time::sleep(PAUSE * (1 << (look - 1))).await;
+            }
             let record = match self.fleet.load(&session).await {
                 LookedUp::Found(record) => record,
                 LookedUp::Missing => return Some(Told::Here(waiting)),

@@ -22,7 +22,7 @@ fn one_429_seen_by_one_replica_is_respected_by_all() {
     let gates = Setup::of(&store, &[&limited, &spare]).three();
     assert_eq!(target(&gates[0].chat()), "b/m");
     assert_eq!(hits(&limited), 1);
-    // The claim is 100 ms; a busy machine gets more, and the count decides.
+    // How long that takes is measured below; here the count decides.
     for gate in &gates[1..] {
         eventually("the window has been heard", || knows(gate, "a/m", "rate_limited"));
     }
@@ -35,6 +35,28 @@ fn one_429_seen_by_one_replica_is_respected_by_all() {
     let until = |gate: &Gate| gate.health("a/m")["unhealthy_until_unix"].as_i64();
     let ends: Vec<_> = gates.iter().filter_map(until).collect();
     assert!(ends.len() == 3 && ends.iter().all(|it| (it - ends[0]).abs() <= 1), "{ends:?}");
+}
+
+/// Of five rounds the quickest counts: what a busy machine adds to the others is its own.
+#[test]
+fn from_100_ms_after_a_429_the_others_send_that_key_nothing() {
+    let mut rounds = Vec::new();
+    for _ in 0..5 {
+        let store = Store::start();
+        let limited = always(Step::status(429).with_retry_after("20"));
+        let spare = good();
+        let gates = Setup::of(&store, &[&limited, &spare]).three();
+        assert_eq!(target(&gates[0].chat()), "b/m");
+        pause(Duration::from_millis(100));
+        for gate in &gates[1..] {
+            assert_eq!(target(&gate.chat()), "b/m");
+        }
+        rounds.push(hits(&limited));
+        if hits(&limited) == 1 {
+            return;
+        }
+    }
+    panic!("attempts that met the 429, by round: {rounds:?}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! Several gateways and one real `redis-server`: what one replica learns, the others know; and
 //! whatever happens to the store, nobody waits for it.
 //!
-//! `store.rs` starts a store and does things to it, `bed.rs` starts replicas.
+//! `bed.rs` starts replicas; the store is the test kit's.
 
 mod bed;
+mod cut;
 mod faults;
 mod hints;
 mod kinds;
 mod records;
-mod store;
+mod sessions;
 mod strangers;
+
+use tidegate_testkit::store;

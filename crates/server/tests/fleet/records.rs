@@ -15,7 +15,9 @@ use tidegate_fleet::{
     fleet::{Ears, Fleet, FleetStart},
     identity::{Identity, InstanceId},
     seal::FleetSecrets,
-    sessions::{AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionRecord},
+    sessions::{
+        AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionRecord,
+    },
 };
 use tidegate_runtime::{clock::Clock, phase::Phase};
 use tidegate_testkit::time::eventually;
@@ -114,15 +116,24 @@ fn a_record_is_found_by_others_taken_over_once_and_never_overwritten_by_an_older
         let (name, by) = (first.name_of("s"), two.fleet.identity().instance);
         assert_eq!(
             event.expect("in time").ok(),
-            Some(SessionEvent::Claimed { name, epoch: 2, by })
+            Some(SessionHeard::Event(SessionEvent::Claimed { name, epoch: 2, by }))
         );
-        // The former owner does not know yet, and writes what it has.
+        // The former owner does not know yet, and writes what it has: it hears whose it is.
         first.put("s", one.record(1, "old"));
+        let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
+        let (name, by) = (first.name_of("s"), two.fleet.identity().instance);
+        assert_eq!(
+            event.expect("in time").ok(),
+            Some(SessionHeard::Event(SessionEvent::Claimed { name, epoch: 2, by }))
+        );
         assert_eq!(first.load("s").await, Lookup::Found(two.record(2, "taken")));
         let released = SessionRecord { owner: None, ..two.record(2, "free") };
         second.put("s", released.clone());
         let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
-        assert!(matches!(event, Ok(Ok(SessionEvent::Released { epoch: 2, .. }))), "{event:?}");
+        assert!(
+            matches!(event, Ok(Ok(SessionHeard::Event(SessionEvent::Released { epoch: 2, .. })))),
+            "{event:?}"
+        );
         assert_eq!(first.load("s").await, Lookup::Found(released));
         first.delete("s", 1);
         assert!(first.create("other", &one.record(1, "x")).await);

@@ -29,4 +29,5 @@ mod search;
 mod shares;
 mod stale;
 mod streams;
-mod visitor;
+
+use tidegate_testkit::visitor;

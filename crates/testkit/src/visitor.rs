@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_testkit::{
+
+use crate::{
     exchange::{Ask, Exchange},
     http::End,
     mcp::{post, usual},
@@ -58,7 +59,7 @@ impl Visitor {
 
     /// Sends a request as it should be; returns at the head of its answer.
     pub fn ask(&self, method: &str, more: Value) -> Exchange {
-        self.ask_within(method, more, tidegate_testkit::time::PATIENCE).expect("an answer")
+        self.ask_within(method, more, crate::time::PATIENCE).expect("an answer")
     }
 
     /// The same, with less patience.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use tidegate_testkit::time::{PATIENCE, eventually};
+use crate::time::{PATIENCE, eventually};
 
 /// A store on a port of its own; killed when it is dropped.
 pub struct Store {

@@ -1,0 +1,131 @@
+//! A request to another replica, and its answer.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{
+    PeerAsk, Piece,
+    channel::{Channel, ChannelError, FrameKind, PeerKeys},
+    url::{PeerAddress, UrlProblem},
+};
+use crate::identity::InstanceId;
+
+/// How long a connection may take: replicas are near each other.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// How long the owner may take to begin its answer: streams begin at once, and a list waits for
+/// servers for seconds at most.
+const HEAD_WITHIN: Duration = Duration::from_secs(120);
+/// How long a body may be silent: a stream says that it lives every fifteen seconds.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerTrouble {
+    /// Nobody listens there. Nothing was sent.
+    #[error("nobody listens there")]
+    Refused,
+    /// Another run of a replica is there. Nothing was sent.
+    #[error("another instance is there")]
+    OtherInstance,
+    /// There is no way there, or whoever is there is no replica of this fleet. Nothing was sent.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// What is asked for is not there. Nothing was done.
+    #[error("what is asked for is not there")]
+    NotMine,
+    /// The request was sent, and nothing, or not all, was heard.
+    #[error("it broke off: {0}")]
+    Broken(String),
+}
+
+/// An answer whose body is still to be read.
+pub struct PeerReply {
+    /// Its head.
+    pub head: Vec<u8>,
+    channel: Channel,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for PeerReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PeerReply({} bytes)", self.head.len())
+    }
+}
+
+impl PeerReply {
+    /// The next part of the body; none if it broke off. Giving up in the middle loses nothing.
+    pub async fn next(&mut self) -> Option<Piece> {
+        if self.is_over {
+            return Some(Piece::End);
+        }
+        match timeout(SILENT_FOR, self.channel.next()).await.ok()?.ok()? {
+            (FrameKind::Body, bytes) => Some(Piece::Bytes(bytes)),
+            (FrameKind::End, _) => {
+                self.is_over = true;
+                Some(Piece::End)
+            }
+            (FrameKind::Head | FrameKind::NotMine, _) => None,
+        }
+    }
+}
+
+/// Asks the replica at a url, if it is the instance that is meant.
+///
+/// # Errors
+/// It did not answer; whether the request was sent is told apart.
+pub async fn ask(
+    url: &str,
+    keys: &PeerKeys,
+    wanted: InstanceId,
+    request: PeerAsk,
+) -> Result<PeerReply, PeerTrouble> {
+    let (mut channel, instance) = connect(url, keys).await?;
+    if instance != wanted {
+        return Err(PeerTrouble::OtherInstance);
+    }
+    let broken = |error: ChannelError| PeerTrouble::Broken(error.to_string());
+    // Until the end was sent the request is not whole, and is not carried out.
+    let unsent = |error: ChannelError| PeerTrouble::Unreachable(error.to_string());
+    channel.send(FrameKind::Head, &request.head).await.map_err(unsent)?;
+    if !request.body.is_empty() {
+        channel.send(FrameKind::Body, &request.body).await.map_err(unsent)?;
+    }
+    channel.send(FrameKind::End, &[]).await.map_err(broken)?;
+    let late = || PeerTrouble::Broken(ChannelError::Late.to_string());
+    let first = timeout(HEAD_WITHIN, channel.next()).await.map_err(|_| late())?;
+    match first.map_err(broken)? {
+        (FrameKind::NotMine, _) => Err(PeerTrouble::NotMine),
+        // A head is one frame.
+        (FrameKind::Head, head) => Ok(PeerReply { head: head.to_vec(), channel, is_over: false }),
+        (FrameKind::Body | FrameKind::End, _) => Err(broken(ChannelError::Form)),
+    }
+}
+
+/// Which instance is at a url.
+///
+/// # Errors
+/// None of this fleet's.
+pub async fn who_is_at(url: &str, keys: &PeerKeys) -> Result<InstanceId, PeerTrouble> {
+    connect(url, keys).await.map(|it| it.1)
+}
+
+async fn connect(url: &str, keys: &PeerKeys) -> Result<(Channel, InstanceId), PeerTrouble> {
+    let address = PeerAddress::parse(url)
+        .map_err(|problem: UrlProblem| PeerTrouble::Unreachable(problem.to_string()))?;
+    let place = (address.host.as_str(), address.port);
+    let stream = match timeout(CONNECT_WITHIN, TcpStream::connect(place)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(PeerTrouble::Refused);
+        }
+        Ok(Err(error)) => return Err(PeerTrouble::Unreachable(error.to_string())),
+        Err(_) => return Err(PeerTrouble::Unreachable("timed out".to_owned())),
+    };
+    // Frames are small, and somebody waits for each.
+    drop(stream.set_nodelay(true));
+    let called = Channel::call(stream, keys).await;
+    called.map_err(|error| PeerTrouble::Unreachable(error.to_string()))
+}

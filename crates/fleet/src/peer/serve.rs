@@ -1,0 +1,251 @@
+//! The listener for other replicas.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tidegate_runtime::{
+    clock::timer_now,
+    task::{self, Owned},
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    PeerAsk, Piece,
+    channel::{Channel, ChannelError, FrameKind, HANDSHAKE_WITHIN, PeerKeys},
+};
+use crate::identity::InstanceId;
+
+/// Connections that have not proved themselves, at once: one more ends the oldest. A replica
+/// proves itself within one exchange.
+const STRANGERS_MAX: usize = 64;
+/// Connections of replicas at once.
+const PEERS_MAX: usize = 8192;
+/// The largest head of a request: a client's headers are bounded, and fewer come this way.
+const HEAD_MAX: usize = 256 * 1024;
+/// The largest body; what a client may send is bounded where it comes in.
+const BODY_MAX: usize = 64 * 1024 * 1024;
+/// How long a replica may take to send its request.
+const REQUEST_WITHIN: Duration = Duration::from_secs(30);
+/// How long to wait when the system gives no more connections.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often a refusal is logged, at most.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How long what is under way may take when everything else has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What is waited for, on the thread that serves.
+pub type Answering<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// Answers a request; none if what it is about is not here.
+pub type PeerHandler = Rc<dyn Fn(PeerAsk) -> Answering<Option<Reply>>>;
+
+/// The body of an answer, as it comes.
+pub trait ReplyPieces {
+    /// The next part; none if it broke off. Giving up in the middle must lose nothing.
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<Piece>> + '_>>;
+}
+
+/// An answer.
+pub struct Reply {
+    /// Its head.
+    pub head: Vec<u8>,
+    /// Its body.
+    pub body: Box<dyn ReplyPieces>,
+}
+
+/// Serves other replicas until `ended`, and then what is under way for a moment.
+pub async fn serve(
+    listener: TcpListener,
+    keys: Rc<PeerKeys>,
+    me: InstanceId,
+    handler: PeerHandler,
+    ended: impl Future<Output = ()>,
+) {
+    let desk = Rc::new(Desk { keys, me, handler, callers: Callers::default() });
+    tokio::select! {
+        () = accept(listener, &desk) => {}
+        () = ended => {}
+    }
+    let last_words = async {
+        while desk.callers.peers.get() > 0 {
+            sleep(PAUSE).await;
+        }
+    };
+    // What is left then ends with the thread.
+    drop(timeout(LAST_WORDS, last_words).await);
+}
+
+/// What every connection is served with.
+struct Desk {
+    keys: Rc<PeerKeys>,
+    me: InstanceId,
+    handler: PeerHandler,
+    callers: Callers,
+}
+
+/// Who is connected.
+#[derive(Default)]
+struct Callers {
+    /// Those that have not proved themselves, the oldest first; a task ends with its entry.
+    strangers: RefCell<BTreeMap<u64, Owned>>,
+    next: Cell<u64>,
+    /// How many have.
+    peers: Cell<usize>,
+    /// When a refusal was logged last.
+    logged: Cell<Option<Instant>>,
+}
+
+impl Callers {
+    /// The caller of this number is a replica, or has left.
+    fn is_no_stranger(&self, number: u64) {
+        let task = self.strangers.borrow_mut().remove(&number);
+        task.into_iter().for_each(Owned::detach);
+    }
+
+    /// Tells of one that has another secret: now and then, for whoever comes may come often.
+    fn log_refusal(&self, error: &ChannelError) {
+        let now = timer_now();
+        if self.logged.get().is_none_or(|at| now.duration_since(at) >= LOG_EVERY) {
+            self.logged.set(Some(now));
+            tracing::warn!(%error, "a connection to the peer listener was refused");
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, desk: &Rc<Desk>) {
+    loop {
+        if desk.callers.peers.get() >= PEERS_MAX {
+            // Whoever comes waits in the system's queue, or gives up before it has sent anything.
+            sleep(PAUSE).await;
+            continue;
+        }
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "no connection of another replica can be taken");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // Frames are small, and somebody waits for each.
+        drop(stream.set_nodelay(true));
+        let number = desk.callers.next.get();
+        desk.callers.next.set(number + 1);
+        let shared = Rc::clone(desk);
+        let serving = task::spawn_owned("a request of another replica", async move {
+            let left = Leaving { callers: &shared.callers, number };
+            if let Err(error) = connection(stream, &shared, number).await {
+                tracing::debug!(%error, "a connection of another replica ended");
+            }
+            drop(left);
+        });
+        let mut strangers = desk.callers.strangers.borrow_mut();
+        strangers.insert(number, serving);
+        if strangers.len() > STRANGERS_MAX {
+            drop(strangers.pop_first());
+        }
+    }
+}
+
+/// A caller that is forgotten when this is dropped.
+struct Leaving<'a> {
+    callers: &'a Callers,
+    number: u64,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.callers.is_no_stranger(self.number);
+    }
+}
+
+/// One of the replicas that are served at once.
+struct Counted<'a>(&'a Cell<usize>);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), ChannelError> {
+    let mut channel = match Channel::answer(stream, &desk.keys, desk.me).await {
+        Ok(channel) => channel,
+        Err(error) => {
+            if matches!(error, ChannelError::Foreign) {
+                desk.callers.log_refusal(&error);
+            }
+            return Err(error);
+        }
+    };
+    let first = match timeout(HANDSHAKE_WITHIN, channel.next()).await {
+        Ok(Ok(first)) => first,
+        // Whoever only wanted to know who is here has left.
+        Ok(Err(ChannelError::Io(_))) => return Ok(()),
+        Ok(Err(error)) => return Err(error),
+        Err(_) => return Err(ChannelError::Late),
+    };
+    desk.callers.is_no_stranger(number);
+    let _peer = Counted::new(&desk.callers.peers);
+    let request = timeout(REQUEST_WITHIN, read_request(&mut channel, first)).await;
+    let request = request.map_err(|_| ChannelError::Late)??;
+    let answering = (desk.handler)(request);
+    let reply = tokio::select! {
+        reply = answering => reply,
+        left = channel.next() => return left.map(drop),
+    };
+    let Some(Reply { head, mut body }) = reply else {
+        return channel.send(FrameKind::NotMine, &[]).await;
+    };
+    channel.send(FrameKind::Head, &head).await?;
+    loop {
+        let piece = tokio::select! {
+            piece = body.next() => piece,
+            // The asker says nothing more: it has left.
+            left = channel.next() => return left.map(drop),
+        };
+        match piece {
+            Some(Piece::Bytes(bytes)) => channel.send(FrameKind::Body, &bytes).await?,
+            Some(Piece::End) => return channel.send(FrameKind::End, &[]).await,
+            // An end without the word for it is a break.
+            None => return Ok(()),
+        }
+    }
+}
+
+/// The request that begins with this frame.
+async fn read_request(
+    channel: &mut Channel,
+    first: (FrameKind, Bytes),
+) -> Result<PeerAsk, ChannelError> {
+    let (mut head, mut body) = (Vec::new(), BytesMut::new());
+    let mut frame = first;
+    loop {
+        let (kind, bytes) = frame;
+        match kind {
+            FrameKind::Head if head.len() + bytes.len() <= HEAD_MAX => {
+                head.extend_from_slice(&bytes);
+            }
+            FrameKind::Body if body.len() + bytes.len() <= BODY_MAX => {
+                body.extend_from_slice(&bytes);
+            }
+            FrameKind::End => return Ok(PeerAsk { head, body: body.freeze() }),
+            FrameKind::Head | FrameKind::Body | FrameKind::NotMine => {
+                return Err(ChannelError::Form);
+            }
+        }
+        frame = channel.next().await?;
+    }
+}

@@ -1,0 +1,226 @@
+//! One replica is cut off from the store, and from nobody else; a queue that ran full; a version of
+//! the program that writes what this one cannot read.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidegate_config::store_url::StoreUrl;
+use tidegate_core::{
+    hint::{Fact, Heard, Hint, Stamp},
+    names::{Fingerprint, PinKey, ReplicaId},
+    time::{Millis, Now},
+};
+use tidegate_fakes::fake::Step;
+use tidegate_fleet::{
+    connection,
+    fleet::{Ears, Fleet, FleetStart},
+    identity::{Identity, InstanceId},
+    seal::FleetSecrets,
+};
+use tidegate_runtime::{clock::Clock, phase::Phase};
+use tidegate_testkit::time::eventually;
+use tokio::sync::watch;
+
+use crate::bed::{SECRET, Setup, always, ask_as, fleet_of, good, hits, is_connected, target};
+use crate::store::Store;
+
+/// A way to a store that can be cut and mended.
+struct Wire {
+    url: String,
+    is_whole: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Wire {
+    fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("redis://{}", listener.local_addr().expect("an address"));
+        let is_whole = Arc::new(AtomicBool::new(true));
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (whole, kept) = (Arc::clone(&is_whole), Arc::clone(&streams));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if !whole.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let Ok(there) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                let both = [&stream, &there].map(|it| it.try_clone().expect("shared"));
+                kept.lock().expect("not poisoned").extend(both);
+                let back =
+                    (there.try_clone().expect("shared"), stream.try_clone().expect("shared"));
+                std::thread::spawn(move || pass(stream, there));
+                std::thread::spawn(move || pass(back.0, back.1));
+            }
+        });
+        Self { url, is_whole, streams }
+    }
+
+    fn cut(&self) {
+        self.is_whole.store(false, Ordering::SeqCst);
+        for stream in self.streams.lock().expect("not poisoned").drain(..) {
+            drop(stream.shutdown(Shutdown::Both));
+        }
+    }
+
+    fn mend(&self) {
+        self.is_whole.store(true, Ordering::SeqCst);
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        if to.write_all(&bytes[..length]).is_err() {
+            break;
+        }
+    }
+    drop((to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both)));
+}
+
+#[test]
+fn a_replica_that_alone_is_cut_off_goes_on_alone_and_catches_up() {
+    let store = Store::start();
+    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let setup = Setup::of(&store, &[&limited, &spare]);
+    let wire = Wire::to(store.port());
+    let (one, two) = (setup.start("one"), setup.start("two"));
+    let cut = Setup { store: wire.url.clone(), ..setup.clone() }.start("cut");
+    wire.cut();
+    eventually("it knows", || fleet_of(&cut)["store"]["is_up"] == false);
+    assert_eq!(target(&one.chat()), "b/m");
+    eventually("the others hear", || two.health("a/m")["reason"] == "rate_limited");
+    assert_eq!((target(&two.chat()).as_str(), hits(&limited)), ("b/m", 1));
+    assert_eq!(cut.health("a/m")["reason"], serde_json::Value::Null, "it heard nothing");
+    assert_eq!(target(&ask_as(&cut, "s")), "b/m", "and finds out by itself");
+    assert_eq!(hits(&limited), 2);
+    let drained = Setup { store: wire.url.clone(), ..setup }.start_alone("late");
+    assert_eq!(target(&drained.chat()), "b/m", "nor does one that starts there wait");
+    assert_eq!(hits(&limited), 3);
+    wire.mend();
+    is_connected(&cut);
+    is_connected(&drained);
+    assert_eq!(fleet_of(&one)["store"]["is_up"], true, "nobody else noticed");
+}
+
+/// Holds pins, and remembers those that it hears of.
+struct PinEars {
+    held: u128,
+    heard: Arc<Mutex<BTreeSet<u128>>>,
+}
+
+fn pin(session: u128) -> Hint {
+    let name = Fingerprint([7; 16]);
+    let (remaining, stays) = (Millis::minutes(10), Millis::ZERO);
+    let fact = Fact::Pin { session: PinKey(session), backend: name, key: name, remaining, stays };
+    Hint { age: Millis::ZERO, stamp: Stamp { version: 1, writer: ReplicaId(1) }, fact }
+}
+
+impl Ears for PinEars {
+    fn hear(&self, hint: &Hint) -> Heard {
+        if let Fact::Pin { session, .. } = hint.fact {
+            self.heard.lock().expect("not poisoned").insert(session.0);
+        }
+        Heard::Taken
+    }
+    fn holdings(&self) -> Vec<Hint> {
+        Vec::new()
+    }
+    fn held_pins(&self, after: Option<PinKey>, max: usize) -> (Vec<Hint>, Option<PinKey>) {
+        let from = after.map_or(0, |it| it.0 + 1);
+        let to = self.held.min(from + max as u128);
+        let next = (to < self.held).then(|| PinKey(to - 1));
+        ((from..to).map(pin).collect(), next)
+    }
+    fn config_sha(&self) -> String {
+        "test".to_owned()
+    }
+}
+
+/// A replica without a gateway.
+struct Bare {
+    fleet: Arc<Fleet>,
+    phase: watch::Sender<Phase>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    heard: Arc<Mutex<BTreeSet<u128>>>,
+}
+
+impl Bare {
+    fn start(store: &Store, name: &str, held: u128) -> Self {
+        let instance = InstanceId::draw().expect("random numbers");
+        let fleet = Fleet::new(FleetStart {
+            url: StoreUrl::parse([store.url().as_str()]).expect("a url"),
+            secrets: Arc::new(FleetSecrets::new("prod", [SECRET]).expect("keys")),
+            fleet: "prod".to_owned(),
+            identity: Identity { instance, replica: name.to_owned(), peer_url: None },
+            peer_port: None,
+            timeout: Duration::from_secs(2),
+            session_ttl: Duration::from_secs(60),
+            clock: Clock::start(),
+            version: "test",
+        });
+        let (phase, watched) = watch::channel(Phase::Serving);
+        let heard: Arc<Mutex<BTreeSet<u128>>> = Arc::default();
+        let (shared, kept) = (Arc::clone(&fleet), Arc::clone(&heard));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let ears = Rc::new(PinEars { held, heard: kept });
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime.expect("a runtime"), connection::run(shared, ears, watched));
+        });
+        Self { fleet, phase, thread: Some(thread), heard }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.phase.send_replace(Phase::Stopped);
+        self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+#[test]
+fn what_a_full_queue_dropped_is_written_when_the_store_is_back() {
+    const PINS: u128 = 9000;
+    let mut store = Store::start();
+    let one = Bare::start(&store, "one", PINS);
+    let other = Bare::start(&store, "other", 0);
+    let is_up = |it: &Bare| it.fleet.stats().is_up();
+    eventually("the store is there", || is_up(&one) && is_up(&other));
+    store.kill();
+    eventually("it is away", || !is_up(&one) && !is_up(&other));
+    one.fleet.tell(&mut (0..PINS).map(pin).collect(), Now(0));
+    assert_eq!(one.fleet.queued(), 8192, "the queue has an end");
+    assert_eq!(
+        one.fleet.stats().dropped_count(),
+        PINS as u64 - 8192,
+        "and what it dropped is counted"
+    );
+    store.run();
+    eventually("everything is told", || {
+        other.heard.lock().expect("not poisoned").len() as u128 == PINS
+    });
+}
+
+#[test]
+fn what_another_version_writes_is_ignored_and_counted_by_name() {
+    let store = Store::start();
+    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let gate = Setup::of(&store, &[&limited, &spare]).start("new");
+    assert_eq!(target(&gate.chat()), "b/m");
+    let told = "tidegate_fleet_told_total{fact=\"window\"}";
+    eventually("there is a stream", || gate.metric(told) >= 1.0);
+    let secrets = FleetSecrets::new("prod", [SECRET]).expect("keys");
+    let is_stream = |key: &&String| store.ask(&[b"TYPE", key.as_bytes()]) == "+stream";
+    let keys = store.keys();
+    let stream = keys.iter().find(is_stream).expect("a stream");
+    let sealed = secrets.seal(stream.as_bytes(), &[200, 1, 2, 3]).expect("sealed");
+    store.ask(&[b"XADD", stream.as_bytes(), b"*", b"e", &sealed]);
+    let rejected = "tidegate_fleet_rejected_total{reason=\"version\"}";
+    eventually("it is counted", || gate.metric(rejected) >= 1.0);
+    assert_eq!(target(&gate.chat()), "b/m", "and nothing else");
+}
