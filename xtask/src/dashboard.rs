@@ -13,6 +13,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -24,6 +25,9 @@ use crate::{deny, docs, say};
 
 const CHROMIUM: &str = "/usr/bin/chromium";
 const CHROMIUM_HELP: &str = "install Chromium (Debian: `apt install chromium`)";
+/// About fifty tests in a browser, which watch outages of minutes; a busy machine needs thrice the
+/// time of an idle one.
+const LIMIT: Duration = Duration::from_secs(1200);
 const TYPES_HELP: &str = "the types of web/ do not fit together";
 
 /// Checks the page in a browser; how many tests passed.
@@ -53,7 +57,7 @@ fn tests(program: &str) -> anyhow::Result<Counts> {
         .env("TIDEGATE_WEB_DIR", docs::root().join("web"))
         .env("TIDEGATE_BINARY", target.join("debug").join("tidegate"))
         .env("PICTURES", folder.join("pictures"));
-    let (counts, is_good) = Program::new(command).run()?;
+    let (counts, is_good) = Program::new(command).within(LIMIT).run()?;
     say::line(&format!("dashboard: {counts}; pictures are in {}", folder.display()));
     if !is_good || counts == Counts::default() {
         bail!("the dashboard does not do what its tests say");
