@@ -70,22 +70,21 @@ fn request(dialect: &str, need: &str) -> (&'static str, String) {
     let png = "data:image/png;base64,AAAA";
     let part = match (dialect, need) {
         ("chat", "vision") => format!(r#"{{"type":"image_url","image_url":{{"url":"{png}"}}}}"#),
-        ("chat", "documents") => {
-            r#"{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}"#
-                .to_owned()
-        }
+        ("chat", "documents") => r#"{"type":"file","file":{"filename":"a.pdf",
+               "file_data":"data:application/pdf;base64,AAAA"}}"#
+            .to_owned(),
         ("responses", "vision") => format!(r#"{{"type":"input_image","image_url":"{png}"}}"#),
-        ("responses", "documents") => {
-            r#"{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}"#
-                .to_owned()
-        }
+        ("responses", "documents") => r#"{"type":"input_file","filename":"a.pdf",
+               "file_data":"data:application/pdf;base64,AAAA"}"#
+            .to_owned(),
         ("messages", "vision" | "documents") => {
             let (kind, media) = match need {
                 "vision" => ("image", "image/png"),
                 _ => ("document", "application/pdf"),
             };
             format!(
-                r#"{{"type":"{kind}","source":{{"type":"base64","media_type":"{media}","data":"AAAA"}}}}"#
+                r#"{{"type":"{kind}",
+                   "source":{{"type":"base64","media_type":"{media}","data":"AAAA"}}}}"#
             )
         }
         ("gemini", "vision") => {
@@ -105,7 +104,8 @@ fn request(dialect: &str, need: &str) -> (&'static str, String) {
         ("messages", "tools") => format!(r#","tools":[{{"name":"f","input_schema":{schema}}}]"#),
         ("gemini", "tools") => r#","tools":[{"functionDeclarations":[{"name":"f"}]}]"#.to_owned(),
         ("chat", "json_schema") => format!(
-            r#","response_format":{{"type":"json_schema","json_schema":{{"name":"n","schema":{schema}}}}}"#
+            r#","response_format":{{"type":"json_schema",
+               "json_schema":{{"name":"n","schema":{schema}}}}}"#
         ),
         ("responses", "json_schema") => {
             format!(r#","text":{{"format":{{"type":"json_schema","name":"n","schema":{schema}}}}}"#)
@@ -114,7 +114,8 @@ fn request(dialect: &str, need: &str) -> (&'static str, String) {
             format!(r#","output_config":{{"format":{{"type":"json_schema","schema":{schema}}}}}"#)
         }
         ("gemini", "json_schema") => format!(
-            r#","generationConfig":{{"responseMimeType":"application/json","responseSchema":{schema}}}"#
+            r#","generationConfig":{{"responseMimeType":"application/json",
+               "responseSchema":{schema}}}"#
         ),
         ("chat", "reasoning") => r#","reasoning_effort":"high""#.to_owned(),
         ("responses", "reasoning") => r#","reasoning":{"effort":"high"}"#.to_owned(),
@@ -132,7 +133,8 @@ fn request(dialect: &str, need: &str) -> (&'static str, String) {
         }
         "gemini" => format!(r#"{{"contents":[{{"role":"user","parts":[{part}]}}]{more}}}"#),
         _ => format!(
-            r#"{{"model":"r","max_tokens":4000,"messages":[{{"role":"user","content":[{part}]}}]{more}}}"#
+            r#"{{"model":"r","max_tokens":4000,
+               "messages":[{{"role":"user","content":[{part}]}}]{more}}}"#
         ),
     };
     (path, body)
@@ -183,11 +185,12 @@ fn a_simulated_request_is_served_where_the_real_one_would_be() {
 /// The abilities that a config file gives a target.
 fn abilities(api: &str, lack: &str) -> Abilities {
     let yaml = format!(
-        "providers: {{ a: {{ api: {api}, url: 'http://127.0.0.1:1', targets: {{ m: {{ {} }} }} }} }}\n\
+        "providers: {{ a: {{ api: {api}, url: 'http://127.0.0.1:1', \
+         targets: {{ m: {{ {} }} }} }} }}\n\
          routes: {{ r: {{ tiers: [[a/m]] }} }}\n",
         lack.trim_start_matches(", ")
     );
     let loaded = tidegate_config::load(&Source::new("c.yaml", &yaml), &AssumedEnvironment);
     let config = loaded.config.unwrap_or_else(|| panic!("{yaml}"));
-    config.settings.backends[0].abilities.clone()
+    config.settings.backends[0].abilities
 }
