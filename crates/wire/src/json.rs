@@ -238,7 +238,7 @@ impl<'a> Scanner<'a> {
                 }
                 Ok(())
             }
-            Some(b'-' | b'0'..=b'9') => self.number().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.skip_number().map(drop),
             Some(b't') => self.literal(b"true"),
             Some(b'f') => self.literal(b"false"),
             Some(b'n') => self.literal(b"null"),
@@ -278,10 +278,34 @@ impl<'a> Scanner<'a> {
         Ok(Text { quoted: &self.bytes[start..self.at], start, has_escapes })
     }
 
-    /// Skips many bytes at a time, then eight, while none of them is a quote, a backslash or a
-    /// control character, then up to the first that is. Gives the high bits it met: not all ASCII.
+    /// Skips bytes up to the first that is a quote, a backslash or a control character: eight at a
+    /// time, and many at a time where there are many. Gives the high bits it met: not all ASCII.
+    #[inline]
     fn skip_plain(&mut self) -> u64 {
         let mut high_bits = 0;
+        // Most strings are names, which end here.
+        for _ in 0..SHORT / 8 {
+            if self.skip_eight(&mut high_bits) {
+                return high_bits;
+            }
+        }
+        self.skip_long(high_bits)
+    }
+
+    /// Skips up to eight bytes; whether there is a byte to stop at, or too few are left.
+    #[inline]
+    fn skip_eight(&mut self, high_bits: &mut u64) -> bool {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(eight) = rest.first_chunk::<8>() else { return true };
+        let word = u64::from_le_bytes(*eight);
+        *high_bits |= word & HIGH;
+        let specials = specials(word);
+        let skipped = if specials == 0 { 8 } else { specials.trailing_zeros() as usize / 8 };
+        self.at += skipped;
+        specials != 0
+    }
+
+    fn skip_long(&mut self, mut high_bits: u64) -> u64 {
         while let Some(wide) = self.bytes[self.at..].first_chunk::<WIDE>() {
             // Without a branch inside, the compiler looks at many bytes with one instruction.
             let (mut has_special, mut has_high) = (false, false);
@@ -295,16 +319,7 @@ impl<'a> Scanner<'a> {
             high_bits |= u64::from(has_high);
             self.at += WIDE;
         }
-        while let Some(eight) = self.bytes[self.at..].first_chunk::<8>() {
-            let word = u64::from_le_bytes(*eight);
-            high_bits |= word & HIGH;
-            let specials = specials(word);
-            if specials != 0 {
-                self.at += specials.trailing_zeros() as usize / 8;
-                break;
-            }
-            self.at += 8;
-        }
+        while !self.skip_eight(&mut high_bits) {}
         high_bits
     }
 
@@ -334,6 +349,10 @@ impl<'a> Scanner<'a> {
 
     /// Steps over a number and gives its text.
     pub(crate) fn number(&mut self) -> Result<&'a str, Fault> {
+        self.skip_number().map(|text| std::str::from_utf8(text).unwrap_or_default())
+    }
+
+    fn skip_number(&mut self) -> Result<&'a [u8], Fault> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         if self.peek() == Some(b'0') {
@@ -351,10 +370,11 @@ impl<'a> Scanner<'a> {
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             self.digits()?;
         }
-        let text = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default();
+        let text = &self.bytes[start..self.at];
         // Without an exponent it takes more than 300 digits to leave the range of a double.
         let may_be_huge = !self.is_lenient && (has_exponent || text.len() > 300);
-        if may_be_huge && !text.parse::<f64>().is_ok_and(f64::is_finite) {
+        let value = || std::str::from_utf8(text).ok().and_then(|it| it.parse::<f64>().ok());
+        if may_be_huge && !value().is_some_and(f64::is_finite) {
             return Err(Fault { at: start, what: What::NumberOutOfRange });
         }
         Ok(text)
@@ -372,6 +392,10 @@ impl<'a> Scanner<'a> {
     }
 
     fn literal(&mut self, word: &'static [u8]) -> Result<(), Fault> {
+        if self.rest().starts_with(word) {
+            self.at += word.len();
+            return Ok(());
+        }
         for &byte in word {
             self.expect(byte)?;
         }
@@ -397,6 +421,8 @@ const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH: u64 = ONES << 7;
 /// Two vectors of the smallest x86-64: prose is long, and its last bytes are done by eights.
 const WIDE: usize = 32;
+/// How much of a string is looked at by eights before it is taken for prose.
+const SHORT: usize = 16;
 
 /// Marks the high bit of bytes that are a quote, a backslash or below 0x20. The lowest mark is
 /// exact: a borrow only spoils marks above a true one.
