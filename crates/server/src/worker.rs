@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_gateway::{gateway::Gateway, worker::Worker};
 use tidegate_mcp_shell::McpHandle;
-use tidegate_net::connection::{HeadLimits, Listener, Service};
+use tidegate_net::connection::{Answering, HeadLimits, Listener, Service};
 use tidegate_runtime::{
     phase::{Phase, reached},
     task,
@@ -50,8 +50,12 @@ pub(crate) async fn run(
     let ingress = Rc::new(Ingress { worker: Rc::clone(&worker), mcp });
     let service = Service {
         handler: Rc::new(move |request| {
+            // The future has ten KiB, of which a request is the only part there is yet: made in its
+            // place, nothing of it is copied there.
+            let place = Box::new_uninit();
             let ingress = Rc::clone(&ingress);
-            Box::pin(async move { ingress::answer(&ingress, request).await })
+            let answering = async move { ingress::answer(&ingress, request).await };
+            Box::into_pin(Box::write(place, answering)) as Answering
         }),
         limits: HeadLimits { bytes: limits.header_bytes },
         is_cancelled_by_closing: tidegate_mcp_shell::is_cancelled_by_closing,
