@@ -38,6 +38,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     }
     fleet::have_store()?;
     counts.add(Stage::cargo("test", &["test", "--workspace", "--no-fail-fast"]).run()?);
+    counts.add(sentence_model().run()?);
     counts.add(loom().run()?);
     let check = "cargo xtask bench instructions --check";
     timed("instructions", check, || instructions::run(&["--check"]))?;
@@ -72,6 +73,11 @@ pub(crate) fn nightly() -> anyhow::Result<()> {
     }
     say::line(&format!("\nnightly passed: {counts}"));
     Ok(())
+}
+
+/// Loading and running a sentence model, which default builds leave out.
+fn sentence_model() -> Stage {
+    Stage::cargo("sentence model", &["test", "-p", "tidegate-sentence", "--features", "onnx,tiny"])
 }
 
 /// The interleaving tests of the core. `--cfg loom` changes every crate below them, so they get a

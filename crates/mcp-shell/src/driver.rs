@@ -198,6 +198,9 @@ impl Driver {
         let live = Arc::clone(&serves);
         self.runtime.children.bound(live.file.mcp.max_children);
         let settings = hub_settings(&self.runtime, &live, &mut self.servers, &self.scope);
+        if self.scope == Scope::All {
+            self.searches.follow(&self.runtime, &live);
+        }
         self.followed = Some(live);
         self.handle(Event::Reload(Box::new(settings)));
     }

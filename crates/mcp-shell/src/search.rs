@@ -4,6 +4,7 @@
 //! - `find`: the answer to `find_tool`. `index`: what it searches, made off this thread.
 //! - `embed`: vectors from a route of the gateway's own, where the config wants them; `vectors`:
 //!   those that are known.
+//! - `model`: a sentence model from a file, where the config names one.
 //! - `call`: what `call_tool` really asks for, checked before it goes anywhere.
 //!
 //! Rules kept here:
@@ -16,6 +17,7 @@ mod describe;
 mod embed;
 mod find;
 mod index;
+mod model;
 mod vectors;
 
 use std::rc::Rc;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 
 use tidegate_gateway::live::Live;
 use tidegate_mcp::{
-    hub::{SearchAnswer, SearchJob, SearchTask},
+    hub::{SearchAnswer, SearchJob, SearchTask, SearchView},
     message::Params,
     raw::quoted,
 };
@@ -52,6 +54,11 @@ impl Default for Searches {
 }
 
 impl Searches {
+    /// Follows the config, before anything is searched by it.
+    pub(crate) fn follow(&self, runtime: &Rc<McpRuntime>, live: &Live) {
+        self.indexes.model.follow(runtime.gateway(), live);
+    }
+
     /// Begins a search. What needs no index is answered at once.
     pub(crate) fn begin(
         &self,
@@ -61,6 +68,7 @@ impl Searches {
     ) -> Option<SearchAnswer> {
         match task {
             SearchTask::Describe => {
+                self.prepare(&view);
                 Some(SearchAnswer::Result(describe::page(&live.file.mcp.pinned_tools, &view)))
             }
             SearchTask::Unwrap { params, may_look } => {
@@ -78,7 +86,8 @@ impl Searches {
                 let (runtime, live) = (Rc::clone(runtime), Arc::clone(live));
                 task::spawn("mcp search", async move {
                     let search = &live.file.mcp.search;
-                    let asked = find::Asked { search, ask_route: &runtime.ask_route };
+                    let (ask_route, gateway) = (&runtime.ask_route, runtime.gateway());
+                    let asked = find::Asked { search, ask_route, metrics: &gateway.metrics };
                     let found = find::find(&indexes, &asked, &view, arguments.as_deref()).await;
                     // The MCP thread may be about to end.
                     drop(sender.send((job, SearchAnswer::Result(found))));
@@ -86,6 +95,18 @@ impl Searches {
                 None
             }
         }
+    }
+
+    /// Has the tools encoded that a client is about to search, if there is a model for it.
+    fn prepare(&self, view: &SearchView) {
+        if !self.indexes.model.is_wanted() {
+            return;
+        }
+        let (indexes, view) = (Rc::clone(&self.indexes), view.clone());
+        task::spawn("mcp search tools", async move {
+            let (index, version) = indexes.of(&view.catalogue, &find::servers(&view)).await;
+            indexes.model.prepare(&index, &version.vectors);
+        });
     }
 
     /// The next answer that took a while. Dropping this future loses nothing.

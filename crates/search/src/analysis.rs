@@ -132,11 +132,12 @@ fn distinct(words: &[Word]) -> Vec<Term> {
     terms
 }
 
-/// The terms of a name that are no verbs.
+/// The terms of a name that are no verbs. That it is a tool says nothing of what it is for.
 fn objects(name: &[Word]) -> Vec<Term> {
     let verb = verb_of(name);
-    let is_verb = |word: &&Word| verb.is_some_and(|verb| verb.text == word.text);
-    let nouns: Vec<Word> = name.iter().filter(|word| !is_verb(word)).cloned().collect();
+    let is_left_out =
+        |word: &&Word| word.text == "tool" || verb.is_some_and(|verb| verb.text == word.text);
+    let nouns: Vec<Word> = name.iter().filter(|word| !is_left_out(word)).cloned().collect();
     distinct(&nouns)
 }
 

@@ -165,7 +165,7 @@ mod tests {
         let tools = ["a", "b", "c"].map(|name| Document::plain("s", name, "", []));
         let index = Index::build(tools.to_vec());
         let hits = [2, 1].map(|doc| Hit { doc, score: 0.9, parts: Parts::default() });
-        let answer = Answer { hits: hits.to_vec(), has_good_match: true };
+        let answer = Answer { hits: hits.to_vec(), has_good_match: true, margin: 0.0 };
         let mut figures = Figures::default();
         for (query, gold) in [("x", "s/b"), ("y", "s/c"), ("z", "s/a")] {
             figures.count(&index, &Case { query: query.into(), gold: vec![gold.into()] }, &answer);

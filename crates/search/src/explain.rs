@@ -102,7 +102,7 @@ impl Index {
         json!({
             "parts": parts,
             "sum": rounded(hit.parts.sum()),
-            "needed": rounded(threshold(self.documents.len())),
+            "needed": rounded(threshold(self.documents.len(), hit.parts.is_read)),
             "words": Value::from_iter(words),
         })
     }

@@ -37,8 +37,16 @@ const RELEVANT: f32 = 6.0;
 /// How far below the first a tool may be that goes before it by its action alone.
 const CLOSE: f32 = 2.0;
 
+/// Words of a request that wants one thing done; in a longer one there are several steps as a
+/// rule, and which verb is meant for which tool is not known.
+const STEP_WORDS: usize = 20;
+
 /// How many of the first are looked at for one that fits the action better.
 const RIVALS: usize = 8;
+
+/// How far above the next the best sum is to need no second opinion. Of the labelled requests a
+/// tenth to nearly half are, and asking a sentence model for them too finds no more tools.
+const CLEAR: f32 = 3.0;
 
 /// How sure the meaning of a request of hardly any word is, and from how many words on it is
 /// wholly so: the direction of two words says little more than the words themselves.
@@ -69,6 +77,16 @@ pub struct Answer {
     pub hits: Vec<Hit>,
     /// Whether the first hit is likely to be what was looked for.
     pub has_good_match: bool,
+    /// How far the best sum is above the next.
+    pub margin: f32,
+}
+
+impl Answer {
+    /// Whether a sentence model would hardly find another tool first: it need not be asked then.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        self.margin >= CLEAR
+    }
 }
 
 impl Index {
@@ -135,8 +153,7 @@ impl Index {
         limit: usize,
     ) -> Answer {
         let step = Step::new(self, &text(query));
-        let external = query.external.and_then(|it| it.likeness(self.documents.len()));
-        let parts = self.parts(&step, external.as_deref());
+        let parts = self.parts(query, &step);
         let sums: Vec<f32> = parts.iter().map(Parts::sum).collect();
         let mut order: Vec<usize> = (0..sums.len()).filter(|doc| visible(*doc)).collect();
         let compare = |one: &usize, other: &usize| {
@@ -149,16 +166,21 @@ impl Index {
             order.truncate(looked_at);
         }
         order.sort_unstable_by(compare);
-        self.prefer_action(step.action, &sums, visible, &mut order);
+        let sum_at = |at: usize| order.get(at).map(|doc| sums[*doc]);
+        let margin = sum_at(0).zip(sum_at(1)).map_or(f32::MAX, |(one, next)| one - next);
+        if step.meant.len() <= STEP_WORDS {
+            self.prefer_action(step.action, &sums, visible, &mut order);
+        }
         order.truncate(limit);
-        let threshold = threshold(self.documents.len());
+        let is_read = parts.first().is_some_and(|part| part.is_read);
+        let threshold = threshold(self.documents.len(), is_read);
         let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
         let mut hits: Vec<Hit> = order.into_iter().map(hit).collect();
         let first = hits.first().map_or(f32::MIN, |hit| sums[hit.doc]);
         hits.retain(|hit| sums[hit.doc] >= first - RELEVANT);
         match hits.first() {
             Some(best) if best.score >= FAINT && !step.words.is_empty() => {
-                Answer { has_good_match: best.score >= GOOD, hits }
+                Answer { has_good_match: best.score >= GOOD, hits, margin }
             }
             _ => Answer::default(),
         }
@@ -222,8 +244,8 @@ impl Index {
         let is_opposite = wanted.agreement(others) < 0.0;
         let objects = [one, other].map(|doc| &self.analyses[doc].objects);
         let is_same = objects[0] == objects[1] && !objects[0].is_empty();
-        let has_common =
-            objects[0].is_empty() || objects[0].iter().any(|it| objects[1].contains(it));
+        let are_nameless = objects.iter().all(|objects| objects.is_empty());
+        let has_common = are_nameless || objects[0].iter().any(|it| objects[1].contains(it));
         let is_close = sums[one] >= sums[other] - CLOSE;
         let is_fitting =
             if is_opposite { is_same || (is_close && has_common) } else { is_same && is_close };
@@ -233,11 +255,11 @@ impl Index {
     /// Every part of every document for a request, as the weights are fitted to it.
     #[must_use]
     pub fn all_parts(&self, query: &Query<'_>) -> Vec<Parts> {
-        self.parts(&Step::new(self, &text(query)), None)
+        self.parts(query, &Step::new(self, &text(query)))
     }
 
     /// Every part of every document.
-    fn parts(&self, step: &Step, external: Option<&[Option<f32>]>) -> Vec<Parts> {
+    fn parts(&self, query: &Query<'_>, step: &Step) -> Vec<Parts> {
         let mut parts = vec![Parts::default(); self.documents.len()];
         self.add_words(step, &mut parts);
         self.add_letters(step, &mut parts);
@@ -251,8 +273,9 @@ impl Index {
         let mut meaning = self.meaning.likeness(&step.direction);
         self.within_servers(step, &fit, &mut meaning, &mut parts);
         self.add_soft(step, &mut parts);
+        let external = query.external.and_then(|it| it.likeness(self.documents.len()));
         if let Some(external) = external {
-            stand_in(&mut meaning, external);
+            stand_in(&mut meaning, &external);
         }
         let sureness = sureness(step);
         for (doc, part) in parts.iter_mut().enumerate() {
@@ -266,6 +289,15 @@ impl Index {
             part.action = step.action.shared(self.actions[doc]) * part.server_name;
             part.effect = step.action.agreement(self.actions[doc]);
             part.kinds = kinds::likeness(step.kinds, self.kinds[doc], &self.kind_rarities);
+        }
+        if let Some(read) = query.reading.and_then(|it| it.fit(self)) {
+            for (doc, part) in parts.iter_mut().enumerate() {
+                let server = self.servers.of(doc);
+                part.sentence = read.tools[doc];
+                part.server_sentence = read.servers[server];
+                part.server_sentences = read.means[server];
+                part.is_read = true;
+            }
         }
         parts
     }

@@ -17,14 +17,19 @@ pub const FAINT: f32 = 0.2;
 const GROWTH: f32 = 1.5;
 /// Number of tools and sum at which that line begins.
 const FROM: (f32, f32) = (30.0, 2.5);
+/// How much more it takes where a sentence model has read the request: its weights give larger
+/// sums, by this much at the sums that one request in fifty stays below.
+const READ: f32 = 1.0;
 /// How far above the threshold a sum is to count as three in four.
 const SPREAD: f32 = 3.0;
 
-/// The sum that a good match needs among so many tools.
-pub(crate) fn threshold(docs: usize) -> f32 {
+/// The sum that a good match needs among so many tools, by the weights of a sentence model or by
+/// those without one.
+pub(crate) fn threshold(docs: usize, is_read: bool) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a count of tools")]
     let docs = (docs as f32).max(FROM.0);
-    FROM.1 + GROWTH * (docs / FROM.0).ln()
+    let read = if is_read { READ } else { 0.0 };
+    FROM.1 + read + GROWTH * (docs / FROM.0).ln()
 }
 
 /// A sum on a scale from 0 to 1, with the threshold in the middle.
@@ -38,8 +43,9 @@ mod tests {
 
     #[test]
     fn more_tools_need_more_evidence() {
-        assert!(threshold(10_000) > threshold(100));
-        assert!((threshold(0) - threshold(30)).abs() < f32::EPSILON);
+        assert!(threshold(10_000, false) > threshold(100, false));
+        assert!((threshold(0, true) - threshold(30, true)).abs() < f32::EPSILON);
+        assert!(threshold(100, true) > threshold(100, false));
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //!   what a request wants, gives and is about.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
 //! - `literal`, `step`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what
-//!   speaks for each tool, and whether that is enough; `vectors`: the word of another model.
+//!   speaks for each tool, and whether that is enough; `vectors` and `sentences`: the word of
+//!   another model.
 //! - `offer`, `request`, `reply`: `find_tool` as clients see it, what they ask and what they get.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
 //!
@@ -38,6 +39,7 @@ mod postings;
 mod query;
 mod reply;
 mod request;
+mod sentences;
 mod servers;
 mod soft;
 mod spelling;
@@ -60,6 +62,7 @@ pub use crate::{
     query::{QUERY_MAX, Query},
     reply::{Reply, signature},
     request::{LIMIT_MAX, Request},
+    sentences::{Reading, SentenceTexts, Sentences},
     soft::near_table,
     tokens::estimated_tokens,
     vectors::{External, Vectors},

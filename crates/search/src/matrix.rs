@@ -97,6 +97,11 @@ impl Matrix {
         self.dimensions
     }
 
+    /// How many rows there are.
+    pub(crate) const fn rows(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Whether a row has a direction.
     pub(crate) fn has(&self, row: usize) -> bool {
         self.steps.get(row).is_some_and(|step| *step > 0.0)

@@ -4,7 +4,7 @@
 //! enough is in `judge`.
 
 /// How many parts there are.
-pub const PARTS: usize = 14;
+pub const PARTS: usize = 17;
 
 /// The names of the parts, in order.
 pub const NAMES: [&str; PARTS] = [
@@ -22,12 +22,20 @@ pub const NAMES: [&str; PARTS] = [
     "kinds",
     "concepts",
     "server_concepts",
+    "sentence",
+    "server_sentence",
+    "server_sentences",
 ];
 
 /// How much each part counts: the weights under which the right tools of several labelled sets are
 /// most likely (docs/tool-search.md says how they were fitted).
-pub(crate) const WEIGHTS: [f32; PARTS] =
-    [4.1, 5.8, 2.3, 2.1, 6.0, 8.1, 15.1, 2.3, 2.2, 2.2, 0.8, 0.9, 2.3, 9.5];
+static WEIGHTS: [f32; PARTS] =
+    [3.3, 6.4, 2.5, 2.1, 6.1, 7.8, 16.6, 2.6, 1.6, 2.2, 0.6, 1.0, 1.9, 9.1, 0.0, 0.0, 0.0];
+
+/// The same where a sentence model has read the request: it takes the place of much that letters,
+/// near words and the word model say.
+static SENTENCE_WEIGHTS: [f32; PARTS] =
+    [2.9, 6.5, 1.3, 0.2, 3.6, 6.7, 13.5, 1.0, 0.0, 2.2, 0.5, 1.0, 1.4, 8.4, 8.4, 2.5, 1.4];
 
 /// What speaks for one tool. Each part is about 0 to 1; likenesses and the effect are -1 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,6 +69,14 @@ pub struct Parts {
     pub concepts: f32,
     /// How far its server is about the same things.
     pub server_concepts: f32,
+    /// Likeness to the tool by a sentence model.
+    pub sentence: f32,
+    /// Likeness to what its server says of itself, by that model.
+    pub server_sentence: f32,
+    /// Likeness to its server's tools together, by that model.
+    pub server_sentences: f32,
+    /// Whether a sentence model has read the request, which changes what the parts count.
+    pub is_read: bool,
 }
 
 impl Parts {
@@ -82,6 +98,9 @@ impl Parts {
             self.kinds,
             self.concepts,
             self.server_concepts,
+            self.sentence,
+            self.server_sentence,
+            self.server_sentences,
         ]
     }
 
@@ -89,12 +108,17 @@ impl Parts {
     #[must_use]
     pub fn contributions(&self) -> [(&'static str, f32); PARTS] {
         let values = self.values();
-        std::array::from_fn(|at| (NAMES[at], WEIGHTS[at] * values[at]))
+        let weights = self.weights();
+        std::array::from_fn(|at| (NAMES[at], weights[at] * values[at]))
     }
 
     /// The weighted sum.
     pub(crate) fn sum(&self) -> f32 {
-        self.values().iter().zip(WEIGHTS).map(|(value, weight)| value * weight).sum()
+        self.values().iter().zip(self.weights()).map(|(value, weight)| value * weight).sum()
+    }
+
+    const fn weights(&self) -> &'static [f32; PARTS] {
+        if self.is_read { &SENTENCE_WEIGHTS } else { &WEIGHTS }
     }
 
     /// The weighted sum of what speaks for the tool itself, whatever its server.
@@ -105,6 +129,8 @@ impl Parts {
             server_meaning: 0.0,
             server_tools: 0.0,
             server_concepts: 0.0,
+            server_sentence: 0.0,
+            server_sentences: 0.0,
             ..*self
         };
         own.sum()

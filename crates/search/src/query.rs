@@ -16,6 +16,7 @@ use crate::{
     matrix::Row,
     model::model,
     postings::{Term, pair, term},
+    sentences::Reading,
     spelling::LETTERS_MIN,
     stem::{singular, stem},
     step::{Asked, Step},
@@ -47,6 +48,8 @@ pub struct Query<'a> {
     pub server: &'a str,
     /// Vectors of another model, of the request and of the documents.
     pub external: Option<External<'a>>,
+    /// The request as a sentence model reads it.
+    pub reading: Option<Reading<'a>>,
 }
 
 impl Step {

@@ -127,6 +127,11 @@ impl Servers {
         self.of[doc] as usize
     }
 
+    /// How many there are.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
     /// The documents of a server.
     pub(crate) fn documents(&self, server: usize) -> &[u32] {
         &self.documents[server]

@@ -19,6 +19,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tidegate-wire", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-text"]),
     ("tidegate-search", &[]),
+    // Its example `fit` is about the search.
+    ("tidegate-sentence", &["tidegate-search"]),
     // What a request of a dialect needs is the wire crate's to say, for a simulation too.
     (
         "tidegate-sim",
@@ -99,6 +101,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-wire",
             "tidegate-mcp",
             "tidegate-search",
+            "tidegate-sentence",
             "tidegate-runtime",
             "tidegate-net",
             "tidegate-fakes",
@@ -157,6 +160,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-wire",
             "tidegate-mcp",
             "tidegate-search",
+            "tidegate-sentence",
             "tidegate-fakes",
             "tidegate-journal",
             "tidegate-gateway",

@@ -257,3 +257,40 @@ fn ascii_findings_have_only_ascii() {
     }
     assert!(!check(&folder, &[]).stdout.is_ascii());
 }
+
+#[test]
+fn a_model_that_cannot_be_used_is_an_error_that_says_what_to_do() {
+    let folder = folder("model");
+    let text = "\
+mcp:
+  tools: search
+  search: { model: 'file:none/model.onnx' }
+  servers: { a: { url: http://127.0.0.1:9/mcp } }
+";
+    write(&folder, "tidegate.yaml", text);
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    let (problem, advice) = if cfg!(feature = "model") {
+        ("cannot read `", "`tokenizer.json` stand in one folder")
+    } else {
+        ("this build of tidegate cannot run sentence models", "--features model")
+    };
+    assert!(run.stdout.contains("TG070") && run.stdout.contains(problem), "{}", run.stdout);
+    let words: Vec<&str> = run.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains(advice), "{}", run.stdout);
+}
+
+#[test]
+fn a_model_that_is_no_file_or_that_nobody_asks_is_told() {
+    let folder = folder("model-value");
+    let servers = "servers: { a: { url: http://127.0.0.1:9/mcp } }";
+    let text = format!("mcp: {{ tools: search, search: {{ model: model.onnx }}, {servers} }}\n");
+    write(&folder, "tidegate.yaml", text);
+    let run = check(&folder, &[]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("`mcp.search.model` is not a file"), "{}", run.stdout);
+    let text = format!("mcp: {{ search: {{ model: 'file:model.onnx' }}, {servers} }}\n");
+    write(&folder, "tidegate.yaml", text);
+    let run = check(&folder, &[]);
+    assert!(run.stdout.contains("only with `mcp.tools: search`"), "{}", run.stdout);
+}

@@ -4,7 +4,7 @@ use super::{Check, Unknown, url::Query};
 use crate::{
     codes::config as codes,
     diagnostic::quoted,
-    file::{KeepaliveMethod, ServerFile},
+    file::{KeepaliveMethod, ServerFile, ToolList},
     glob,
     path::KeyPath,
 };
@@ -26,9 +26,26 @@ impl<'a> Check<'a> {
         if let Some(embeddings) = &file.mcp.search.embeddings {
             self.route_exists(&mcp.key("search").key("embeddings").key("route"), &embeddings.route);
         }
+        self.search_model(&mcp.key("search").key("model"));
         if let Some(telemetry) = &file.telemetry {
             let path = KeyPath::from("telemetry").key("otlp");
             self.url(&path, &telemetry.otlp, Query::Refused);
+        }
+    }
+
+    /// Whether the model is a file; whether that can be used is found by whoever can run it.
+    fn search_model(&mut self, path: &KeyPath) {
+        let mcp = &self.file.mcp;
+        if mcp.search.model.is_some() && mcp.search.model_file().is_none() {
+            let message = format!("`{path}` is not a file");
+            self.report(
+                self.error(&crate::codes::BAD_VALUE, path, message)
+                    .help("write `file:all-minilm-l6-v2/model.onnx`"),
+            );
+        } else if mcp.search.model.is_some() && mcp.tools == ToolList::All {
+            let message = format!("`{path}` has an effect only with `mcp.tools: search`");
+            let diagnostic = self.warning(&codes::NO_EFFECT, path, message);
+            self.report(diagnostic.at_key(self.document, path));
         }
     }
 

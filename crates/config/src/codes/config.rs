@@ -37,6 +37,7 @@ pub(super) static ALL: &[&Code] = &[
     &FLEET_SECRET,
     &STORE_URL,
     &PEER_URL,
+    &SEARCH_MODEL,
 ];
 
 /// A tier names a provider that is not configured.
@@ -325,4 +326,15 @@ pub static PEER_URL: Code = Code {
     text: "`state.peer_url` is how other replicas reach this one's `peer_listen`: `http://`, a \
            host and a port, and nothing else. What goes over it is encrypted and authenticated \
            with the fleet's secret, so it is not `https`.",
+};
+
+/// A sentence model that cannot be used.
+pub static SEARCH_MODEL: Code = Code {
+    id: "TG070",
+    title: "a sentence model that cannot be used",
+    text: "`mcp.search.model` names an ONNX file with `tokenizer.json` beside it: a BERT that \
+           gives a vector per piece of a text, such as all-MiniLM-L6-v2. It takes a build with \
+           the feature `model`: `cargo build --release --features model`. A gateway starts \
+           without it too: it finds tools by its embedded word model, and says `degraded` where \
+           the other one would have been asked.",
 };

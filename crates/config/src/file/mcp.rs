@@ -1,5 +1,7 @@
 //! `mcp`: servers, and how their tools are offered.
 
+use std::path::Path;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -324,11 +326,29 @@ pub struct SearchFile {
     /// Rank by the vectors of a better model too. Absent: by the embedded model alone.
     #[schemars(example = json!({"route": "embed"}))]
     pub embeddings: Option<EmbeddingsFile>,
+    /// Rank by a sentence model from a file where the ranking is not clear: an ONNX export of a
+    /// BERT such as all-MiniLM-L6-v2, as `file:path`, with its `tokenizer.json` beside it. Only in
+    /// builds with the feature `model`. Absent: by the embedded model alone.
+    #[schemars(example = &"file:all-minilm-l6-v2/model.onnx")]
+    pub model: Option<String>,
+}
+
+impl SearchFile {
+    /// What a model's file is written with.
+    const FILE: &str = "file:";
+
+    /// The model's file; a relative path starts at the config file's folder. None if there is no
+    /// model, or if what stands there is no file.
+    #[must_use]
+    pub fn model_file(&self) -> Option<&Path> {
+        let path = self.model.as_deref()?.strip_prefix(Self::FILE)?;
+        (!path.is_empty()).then(|| Path::new(path))
+    }
 }
 
 impl Default for SearchFile {
     fn default() -> Self {
-        Self { limit: 8, embeddings: None }
+        Self { limit: 8, embeddings: None, model: None }
     }
 }
 

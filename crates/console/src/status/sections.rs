@@ -227,6 +227,14 @@ pub(super) fn servers(snapshot: &SnapshotView, look: Look) -> Vec<String> {
     }
     let mut lines = table.lines(look);
     lines.push(format!("{} of MCP clients", counted(snapshot.mcp.sessions, "session")));
+    let words = match snapshot.mcp.search_model.as_deref() {
+        Some("failed") => "tools are found without `mcp.search.model`: `tidegate check` says why",
+        Some("loading" | "encoding") => {
+            "tools are found without `mcp.search.model` until it is ready"
+        }
+        _ => return lines,
+    };
+    lines.extend(filled(words, look.width, 2));
     lines
 }
 

@@ -3,7 +3,11 @@
 //! Labels are names of configured servers and words of closed sets (I15). Calls are few beside LLM
 //! tokens, so series are looked up when they are counted.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
 use tidegate_core::time::Millis;
 
 use super::{Metrics, families::registered, seconds};
@@ -27,7 +31,14 @@ pub(super) struct McpFamilies {
     failure: IntCounterVec,
     latency: HistogramVec,
     auto_disabled: IntCounterVec,
+    searches: IntCounterVec,
+    search_model: IntGaugeVec,
+    /// Which of [`MODEL_STATES`], counted from one; 0 without a model.
+    model_state: AtomicUsize,
 }
+
+/// What a model of `mcp.search.model` can be.
+const MODEL_STATES: [&str; 4] = ["loading", "encoding", "ready", "failed"];
 
 impl McpFamilies {
     pub(super) fn new(registry: &Registry) -> Self {
@@ -45,7 +56,20 @@ impl McpFamilies {
             "Time from a keepalive to its answer.",
         );
         let latency = HistogramVec::new(latency.buckets(KEEPALIVE_BUCKETS.to_vec()), &["server"]);
+        let search_model = Opts::new(
+            "tidegate_mcp_search_model",
+            "1 for the state that the model of `mcp.search.model` is in; absent without one.",
+        );
+        let search_model = IntGaugeVec::new(search_model, &["state"]);
         Self {
+            searches: counter(
+                "mcp_searches_total",
+                "Answers of `find_tool`, by what became of the model that the config names: `none` \
+                 without one, `clear` where it was not needed, `used`, or `missing`.",
+                &["model"],
+            ),
+            search_model: registered(registry, search_model.expect("the names are valid")),
+            model_state: AtomicUsize::new(0),
             calls: counter(
                 "mcp_calls_total",
                 "Calls of MCP servers that have ended, by outcome.",
@@ -140,6 +164,30 @@ impl Metrics {
     /// or an answer that nobody reads.
     pub fn mcp_refused(&self, what: &'static str) {
         self.mcp.refused.with_label_values(&[what]).inc();
+    }
+
+    /// A search was answered; `model` says what became of the model that the config names.
+    pub fn mcp_search(&self, model: &'static str) {
+        self.mcp.searches.with_label_values(&[model]).inc();
+    }
+
+    /// The state that the model of `mcp.search.model` is in; none without one.
+    pub fn mcp_search_model(&self, state: Option<&'static str>) {
+        let at = state.and_then(|state| MODEL_STATES.iter().position(|word| *word == state));
+        self.mcp.model_state.store(at.map_or(0, |at| at + 1), Ordering::Relaxed);
+        if at.is_none() {
+            self.mcp.search_model.reset();
+            return;
+        }
+        for (place, word) in MODEL_STATES.into_iter().enumerate() {
+            self.mcp.search_model.with_label_values(&[word]).set(i64::from(Some(place) == at));
+        }
+    }
+
+    /// The state that [`Metrics::mcp_search_model`] was told last.
+    pub fn mcp_search_model_state(&self) -> Option<&'static str> {
+        let at = self.mcp.model_state.load(Ordering::Relaxed).checked_sub(1)?;
+        MODEL_STATES.get(at).copied()
     }
 
     /// A keepalive is due.

@@ -322,6 +322,10 @@ pub struct McpView {
     pub servers: Vec<ServerView>,
     /// Groups of equivalent servers.
     pub groups: Vec<GroupView>,
+    /// The model of `mcp.search.model`: `loading`, `encoding`, `ready` or `failed`; null without
+    /// one.
+    #[serde(default)]
+    pub search_model: Option<String>,
 }
 
 /// An MCP server.

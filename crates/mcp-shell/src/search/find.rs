@@ -3,7 +3,9 @@
 //! Rules kept here:
 //! - Only tools of servers that this session sees are found; tools of one that is down at the
 //!   moment are, and are marked so.
-//! - What `mcp.search.embeddings` did not give in time is done without, and `degraded` is true.
+//! - What `mcp.search.embeddings` and `mcp.search.model` did not give in time is done without, and
+//!   `degraded` is true.
+//! - The model is asked only where the ranking is not clear without it.
 //!
 //! What is asked, what is found and how it is told are the business of `tidegate_search`.
 
@@ -11,17 +13,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json, value::RawValue};
 use tidegate_config::file::SearchFile;
-use tidegate_gateway::own_request::AskRoute;
+use tidegate_gateway::{metrics::Metrics, own_request::AskRoute};
 use tidegate_mcp::{
     catalogue::{Catalogue, Offered},
     hub::{SearchView, SeenGroup},
     raw::Fields,
 };
 use tidegate_search::{
-    External, Hit, LIMIT_MAX, QUERY_MAX, Query, Reply, Request, estimated_tokens, signature,
+    External, Hit, LIMIT_MAX, QUERY_MAX, Query, Reading, Reply, Request, estimated_tokens,
+    signature,
 };
 
-use super::{embed::Outside, failed, index::Indexes};
+use super::{embed::Outside, failed, index::Indexes, model::SentenceReading};
 
 /// How many servers a poor answer names.
 const LIKELY_SERVERS: usize = 3;
@@ -30,6 +33,7 @@ const LIKELY_SERVERS: usize = 3;
 pub(super) struct Asked<'a> {
     pub(super) search: &'a SearchFile,
     pub(super) ask_route: &'a AskRoute,
+    pub(super) metrics: &'a Metrics,
 }
 
 /// Answers a `find_tool`.
@@ -46,15 +50,13 @@ pub(super) async fn find(
     };
     let limit = wish.limit.unwrap_or(asked.search.limit as usize).clamp(1, LIMIT_MAX);
     let SearchView { catalogue, servers: groups } = view;
-    let servers: Vec<(Arc<str>, Arc<str>)> =
-        groups.iter().map(|it| (Arc::clone(&it.name), Arc::clone(&it.instructions))).collect();
-    let (index, version) = indexes.of(catalogue, &servers).await;
+    let (index, version) = indexes.of(catalogue, &servers(view)).await;
+    let text = wish.text();
+    let text = text[..text.floor_char_boundary(QUERY_MAX)].trim();
     let outside = match &asked.search.embeddings {
         Some(file) => {
-            let text = wish.text();
-            let text = &text[..text.floor_char_boundary(QUERY_MAX)];
             let (ask, place) = (asked.ask_route, (&index, &version.filling));
-            indexes.embeddings.for_search(ask, &file.route, place, text.trim()).await
+            indexes.embeddings.for_search(ask, &file.route, place, text).await
         }
         None => Outside::default(),
     };
@@ -64,13 +66,31 @@ pub(super) async fn find(
     };
     let external = outside.vectors.as_ref();
     let external = external.map(|(documents, request)| External { documents, request });
-    let query = Query {
+    let mut query = Query {
         description: &wish.description,
         keywords: &wish.keywords,
         server: &wish.server,
         external,
+        reading: None,
     };
-    let found = index.search(&query, &is_seen, limit);
+    let mut found = index.search(&query, &is_seen, limit);
+    let is_wanted = indexes.model.is_wanted() && !index.documents().is_empty();
+    let read = if is_wanted && !found.is_clear() {
+        indexes.model.read((&index, &version.vectors), text).await
+    } else {
+        None
+    };
+    if let Some(SentenceReading { sentences, request }) = &read {
+        query.reading = Some(Reading { sentences, request });
+        found = index.search(&query, &is_seen, limit);
+    }
+    let model = match &read {
+        _ if !is_wanted => "none",
+        Some(_) => "used",
+        None if found.is_clear() => "clear",
+        None => "missing",
+    };
+    asked.metrics.mcp_search(model);
     let tools: Vec<Value> = found
         .hits
         .iter()
@@ -93,11 +113,17 @@ pub(super) async fn find(
         tools,
         has_good_match: found.has_good_match,
         is_without_servers: !seen.contains(&true),
-        is_degraded: outside.is_degraded,
+        is_degraded: outside.is_degraded || model == "missing",
         likely_servers: likely_servers.iter().map(ToString::to_string).collect(),
         baseline: baseline(catalogue, &seen),
     };
     reply.result().to_string()
+}
+
+/// The names of all servers, and what each says about itself.
+pub(super) fn servers(view: &SearchView) -> Vec<(Arc<str>, Arc<str>)> {
+    let server = |it: &SeenGroup| (Arc::clone(&it.name), Arc::clone(&it.instructions));
+    view.servers.iter().map(server).collect()
 }
 
 fn tool(server: Option<&SeenGroup>, (hit, offered): (&Hit, &Offered), is_compact: bool) -> Value {

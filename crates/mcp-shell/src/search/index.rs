@@ -20,7 +20,10 @@ use tidegate_mcp::{
 use tidegate_search::{Document, Index, Listed};
 use tokio::sync::OnceCell;
 
-use super::embed::{Embeddings, Filling};
+use super::{
+    embed::{Embeddings, Filling},
+    model::{SentenceModel, ToolVectors},
+};
 
 /// Profiles of clients that are at work at once, and a change or two.
 const KEPT: usize = 8;
@@ -34,6 +37,8 @@ pub(super) struct Indexes {
     latest: RefCell<Option<Arc<Index>>>,
     /// Vectors from a route, if the config wants them.
     pub(super) embeddings: Embeddings,
+    /// A model from a file, if the config names one.
+    pub(super) model: SentenceModel,
 }
 
 /// What belongs to one version of the tools.
@@ -41,6 +46,7 @@ pub(super) struct Indexes {
 pub(super) struct Version {
     index: OnceCell<Arc<Index>>,
     pub(super) filling: RefCell<Option<Filling>>,
+    pub(super) vectors: RefCell<Option<ToolVectors>>,
 }
 
 impl Indexes {

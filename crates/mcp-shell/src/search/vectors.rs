@@ -14,7 +14,7 @@ use tidegate_search::{Document, Vectors};
 /// More tools than any gateway is known to stand in front of: at 1 536 numbers each, 25 MB.
 pub(super) const KEPT_MAX: usize = 16 * 1024;
 /// Longer than what any known service gives.
-const DIMENSIONS_MAX: usize = 4096;
+pub(super) const DIMENSIONS_MAX: usize = 4096;
 /// Bytes of a tool's text: what a model reads of it in a glance.
 const TEXT_MAX: usize = 2000;
 /// The largest whole number of a kept vector.
@@ -28,10 +28,11 @@ pub(super) struct Space {
 }
 
 /// A vector in a byte per number.
-#[derive(Debug)]
-struct Kept {
-    cells: Box<[i8]>,
-    step: f32,
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Kept {
+    pub(super) cells: Box<[i8]>,
+    /// What one step of its cells is worth.
+    pub(super) step: f32,
 }
 
 /// All that are known.
@@ -88,7 +89,7 @@ impl Store {
 }
 
 impl Kept {
-    fn new(vector: &[f32]) -> Self {
+    pub(super) fn new(vector: &[f32]) -> Self {
         let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let step = (largest / LARGEST).max(f32::MIN_POSITIVE);
         #[expect(clippy::cast_possible_truncation, reason = "at most 127 by the step")]
@@ -96,7 +97,7 @@ impl Kept {
         Self { cells, step }
     }
 
-    fn numbers(&self) -> Vec<f32> {
+    pub(super) fn numbers(&self) -> Vec<f32> {
         self.cells.iter().map(|cell| f32::from(*cell) * self.step).collect()
     }
 }

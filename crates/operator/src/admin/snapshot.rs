@@ -310,5 +310,6 @@ fn mcp(gateway: &Gateway, live: &Live, figures: &Figures, backends: &[BackendVie
         sessions: gateway.metrics.mcp_session_count(),
         servers: file.servers.iter().map(server).collect(),
         groups: groups.collect(),
+        search_model: gateway.metrics.mcp_search_model_state().map(str::to_owned),
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tidegate_search::{Document, Index, Query};
 
 fn ask(index: &Index, text: &str, limit: usize) -> Vec<usize> {
-    let query = Query { description: text, keywords: text, server: text, external: None };
+    let query = Query { description: text, keywords: text, server: text, ..Query::default() };
     let hits = index.search(&query, &|doc| doc % 3 != 0, limit).hits;
     for hit in &hits {
         assert!((0.0..=1.0).contains(&hit.score), "{hit:?}");

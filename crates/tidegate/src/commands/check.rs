@@ -17,6 +17,7 @@
 
 mod connect;
 mod dialects;
+mod model;
 mod predict;
 mod report;
 
@@ -86,8 +87,10 @@ pub(crate) fn run(args: &CheckArgs, printer: &Printer) -> Exit {
 fn check(args: &CheckArgs, source: &Source, printer: &Printer) -> Exit {
     let mut loaded = tidegate_config::load(source, &ProcessEnvironment);
     if let Some(config) = &loaded.config {
-        // Whether a certificate and its key fit takes cryptography, which the format leaves alone.
-        let problems = certificates::problems(source, config, &ProcessEnvironment);
+        // Whether a certificate and its key fit takes cryptography, and whether a model can be
+        // used the engine that runs it: the format leaves both alone.
+        let mut problems = certificates::problems(source, config, &ProcessEnvironment);
+        problems.extend(model::problem(source, config));
         if !problems.is_empty() {
             loaded.config = None;
             loaded.diagnostics.extend(problems);

@@ -229,7 +229,7 @@ fn show(
         printer.note(&format!("`{name}` cannot be reached, so its tools are missing: {cause}"));
     }
     if answer.degraded {
-        printer.note("the route of `mcp.search.embeddings` did not answer: ranked without it");
+        printer.note("the better model that the config names did not answer: ranked without it");
     }
     let Some(first) = answer.tools.first() else {
         printer.note("no tool fits");

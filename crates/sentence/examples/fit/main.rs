@@ -1,15 +1,23 @@
 //! Fits the weights of the parts to labelled requests, and says how well they do on others:
-//! `cargo run --release -p tidegate-search --example fit -- FOLDER`.
+//! `cargo run --release -p tidegate-sentence --example fit -- FOLDER`, and for the weights of a
+//! request that a sentence model has read
+//! `cargo run --release -p tidegate-sentence --features onnx --example fit -- FOLDER --model FILE`.
 //!
 //! The folder holds one set of labelled requests, `tools.jsonl` and `queries-dev.jsonl`, and any
 //! number of folders with `tools.jsonl` and `queries.jsonl`. Of the sets in folders one half of the
 //! requests is fitted to, chosen by a hash of the text, and the other half is only looked at. The
 //! first set is small: it is fitted to as a whole, and looked at by cross-validation in five parts,
 //! where all requests for one server are in one part.
+//! With `--small` nothing is fitted: it prints how the weights that there are do on catalogues of
+//! 20 to 500 tools (`small`). With `--declined TOOLS QUERIES` in place of the folder it prints how
+//! many requests without an answer could be declined at best (`hindsight`).
+//!
 //! The weights are printed as they stand in `src/parts.rs`; nothing is written.
 
+mod hindsight;
 mod learn;
 mod sets;
+mod small;
 
 use std::{
     error::Error,
@@ -19,19 +27,35 @@ use std::{
 
 use learn::{Examples, fitted};
 use sets::Half;
-use tidegate_search::{NAMES, PARTS};
+use tidegate_search::{NAMES, PARTS, eval};
+use tidegate_sentence::Encoder;
 
 /// Parts of a cross-validation.
 const FOLDS: u64 = 5;
 /// How much the first set counts against each other: its tools and requests are those of agents,
 /// and the word model has seen requests like those of the others when it was made, so that its
 /// likeness says more there than it does for requests that nobody has seen.
-const MAIN: f64 = 4.0;
+const MAIN: f64 = 2.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args().nth(1).ok_or("which folder holds the labelled requests?")?;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let folder = args.first().ok_or("which folder holds the labelled requests?")?;
+    let model = args.iter().position(|arg| arg == "--model").map(|at| args.get(at + 1));
+    let model = match model {
+        Some(file) => Some(Encoder::load(Path::new(file.ok_or("which file is the model?")?))?),
+        None => None,
+    };
     let mut out = io::stdout().lock();
-    let sets = sets::read(Path::new(&folder))?;
+    if let [arg, tools, queries, ..] = &args[..]
+        && arg == "--declined"
+    {
+        let share = hindsight::declined(Path::new(tools), Path::new(queries), model.as_ref())?;
+        return Ok(writeln!(out, "{:.0} % declined at 2 % lost", 100.0 * share)?);
+    }
+    if args.iter().any(|arg| arg == "--small") {
+        return small(&mut out, Path::new(folder), model.as_ref());
+    }
+    let sets = sets::read(Path::new(folder), model.as_ref())?;
     let (main, others) = sets.split_first().ok_or("the folder holds no set")?;
     let other_halves: Vec<(Examples, f64)> =
         others.iter().map(|set| (set.half(Half::Fitted), 1.0)).collect();
@@ -59,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         report(&mut out, &set.name, "fitted", set.half(Half::Fitted).figures(&weights))?;
         report(&mut out, &set.name, "held out", set.half(Half::Checked).figures(&weights))?;
     }
-    if std::env::args().any(|arg| arg == "--without") {
+    if args.iter().any(|arg| arg == "--without") {
         for part in 0..PARTS {
             let mut figures = [0; 3];
             for fold in 0..FOLDS {
@@ -74,6 +98,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (figures, part) in left_out {
             report(&mut out, &main.name, &format!("no {}", NAMES[part]), figures)?;
         }
+    }
+    Ok(())
+}
+
+/// The lines of `--small`.
+fn small(
+    out: &mut impl Write,
+    folder: &Path,
+    model: Option<&Encoder>,
+) -> Result<(), Box<dyn Error>> {
+    let mut small = small::Small::read(folder, model)?;
+    writeln!(out, "tools  hit at 1  hit at 5  requests  lost  declined  without an answer")?;
+    for size in small::SIZES {
+        let it = small.figures(size);
+        let share = |part: usize, whole: usize| 100.0 * eval::ratio(part, whole);
+        writeln!(
+            out,
+            "{size:5}  {:8.1}  {:8.1}  {:8}  {:4.1}  {:8.1}  {:17}",
+            share(it.hits[0], it.n),
+            share(it.hits[2], it.n),
+            it.n,
+            share(it.lost, it.n),
+            share(it.declined, it.unanswerable),
+            it.unanswerable,
+        )?;
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::{error::Error, fs, path::Path};
 
 use tidegate_search::{
-    Index, Query,
+    Index, Query, Reading, Sentences,
     eval::{self, Case},
 };
+use tidegate_sentence::Encoder;
 
 use crate::learn::{Example, Examples};
 
@@ -29,25 +30,30 @@ pub enum Half {
 }
 
 /// Reads the set of a folder and those of the folders in it.
-pub fn read(folder: &Path) -> Result<Vec<Set>, Box<dyn Error>> {
-    let mut sets = vec![Set::read(folder, "queries-dev.jsonl", "main")?];
+pub fn read(folder: &Path, model: Option<&Encoder>) -> Result<Vec<Set>, Box<dyn Error>> {
+    let mut sets = vec![Set::read((folder, "queries-dev.jsonl"), "main", model)?];
     let mut folders: Vec<_> =
         fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     folders.sort();
     for folder in folders.iter().filter(|folder| folder.join("queries.jsonl").exists()) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        sets.push(Set::read(folder, "queries.jsonl", &name)?);
+        sets.push(Set::read((folder, "queries.jsonl"), &name, model)?);
     }
     Ok(sets)
 }
 
 impl Set {
-    fn read(folder: &Path, queries: &str, name: &str) -> Result<Self, Box<dyn Error>> {
+    fn read(
+        (folder, queries): (&Path, &str),
+        name: &str,
+        model: Option<&Encoder>,
+    ) -> Result<Self, Box<dyn Error>> {
         let index = Index::build(eval::tools(&fs::read_to_string(folder.join("tools.jsonl"))?)?);
         let cases = eval::cases(&fs::read_to_string(folder.join(queries))?)?;
+        let model = model.map(|model| (model, sentences(&index, model)));
         let (mut examples, mut servers) = (Vec::new(), Vec::new());
         for case in cases.iter().filter(|case| !case.gold.is_empty()) {
-            let Some(example) = example(&index, case) else { continue };
+            let Some(example) = example(&index, case, model.as_ref()) else { continue };
             let server = case.gold[0].split('/').next().unwrap_or_default();
             examples.push((example, hash(&case.query).is_multiple_of(2)));
             servers.push(hash(server));
@@ -74,8 +80,11 @@ impl Set {
 }
 
 /// The candidates of a request; nothing if no right tool is in the index.
-fn example(index: &Index, case: &Case) -> Option<Example> {
-    let query = Query { description: &case.query, ..Query::default() };
+fn example(index: &Index, case: &Case, model: Option<&(&Encoder, Sentences)>) -> Option<Example> {
+    let request = model.and_then(|(model, _)| model.encode(&case.query));
+    let reading = model.zip(request.as_deref());
+    let reading = reading.map(|((_, sentences), request)| Reading { sentences, request });
+    let query = Query { description: &case.query, reading, ..Query::default() };
     let parts = index.all_parts(&query);
     let is_right = |doc: usize| case.gold.iter().any(|gold| **gold == *index.documents()[doc].id);
     let sum = |doc: usize| parts[doc].contributions().iter().map(|(_, value)| value).sum::<f32>();
@@ -87,8 +96,15 @@ fn example(index: &Index, case: &Case) -> Option<Example> {
     rows.iter().any(|(_, is_right)| *is_right).then_some(Example(rows))
 }
 
+/// The vectors of all tools and servers.
+pub fn sentences(index: &Index, model: &Encoder) -> Sentences {
+    let texts = index.sentence_texts();
+    let encode = |texts: &[String]| texts.iter().map(|text| model.encode(text)).collect::<Vec<_>>();
+    index.sentences(model.dimensions(), &encode(&texts.tools), &encode(&texts.servers))
+}
+
 /// The same number for the same text in every run.
-fn hash(text: &str) -> u64 {
+pub fn hash(text: &str) -> u64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -1,0 +1,172 @@
+//! A sentence model from a file, for `mcp.search.model`.
+//!
+//! - `desk`: where texts wait for the model's thread, within bounds.
+//! - `work`: that thread: it loads the model, answers searches, and encodes tools in between.
+//! - `kept`: vectors of texts, in memory and in a file beside the model.
+//!
+//! Rules kept here:
+//! - Nothing of it runs on the MCP thread. A search waits [`READ_WITHIN`] at most; whatever is
+//!   missing then makes it degraded, never an error.
+//! - The thread belongs to whoever holds a [`SentenceModel`], and ends with it.
+//! - Tools are compared only when all of a version are encoded: a part of them would be found in
+//!   place of the others.
+
+mod desk;
+mod kept;
+mod work;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_gateway::{gateway::Gateway, live::Live};
+use tidegate_runtime::clock::timer_now;
+use tidegate_search::{Index, Sentences};
+use tidegate_sentence::Encoder;
+use tokio::sync::watch;
+use tokio::time::timeout_at;
+
+use self::{
+    desk::{ModelDesk, ToolsFill},
+    work::{Encode, Work},
+};
+
+/// How long a search may wait for the model: a request takes it 10 ms, and a tool before it as
+/// long.
+const READ_WITHIN: Duration = Duration::from_millis(300);
+
+/// How a model is at the moment, as metrics and the status say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ModelState {
+    Loading,
+    Encoding,
+    Ready,
+    Failed,
+}
+
+impl ModelState {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Encoding => "encoding",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The model that the config names, if it names one.
+#[derive(Default)]
+pub(super) struct SentenceModel {
+    at_work: RefCell<Option<AtWork>>,
+}
+
+/// A model's thread, which ends when this is dropped.
+struct AtWork {
+    file: PathBuf,
+    desk: Arc<ModelDesk>,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.desk.close();
+    }
+}
+
+/// The vectors of one version of the tools, as soon as there are any, and whose they are.
+pub(super) struct ToolVectors {
+    desk: Arc<ModelDesk>,
+    known: watch::Receiver<Option<Arc<Sentences>>>,
+}
+
+/// A request as the model reads it, beside the tools.
+pub(super) struct SentenceReading {
+    pub(super) sentences: Arc<Sentences>,
+    pub(super) request: Vec<f32>,
+}
+
+impl SentenceModel {
+    /// Follows the config: loads the model it names, and leaves one that it names no more.
+    pub(super) fn follow(&self, gateway: &Arc<Gateway>, live: &Live) {
+        let wanted = model_file(live);
+        let mut at_work = self.at_work.borrow_mut();
+        if at_work.as_ref().map(|it| &it.file) == wanted.as_ref() {
+            return;
+        }
+        *at_work = None;
+        gateway.metrics.mcp_search_model(None);
+        let Some(file) = wanted else { return };
+        let desk = Arc::new(ModelDesk::default());
+        let load = {
+            let file = file.clone();
+            move || Encoder::load(&file).map(|it| Box::new(it) as Box<dyn Encode>)
+        };
+        let tell = teller(gateway, &desk);
+        tell(ModelState::Loading);
+        if !(Work { desk: Arc::clone(&desk), file: file.clone(), tell }).start(load) {
+            gateway.metrics.mcp_search_model(Some(ModelState::Failed.word()));
+        }
+        *at_work = Some(AtWork { file, desk });
+    }
+
+    /// Whether the config names a model.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.at_work.borrow().is_some()
+    }
+
+    /// Has the tools of a version encoded, unless they are already, or are about to be.
+    pub(super) fn prepare(&self, index: &Arc<Index>, vectors: &RefCell<Option<ToolVectors>>) {
+        let at_work = self.at_work.borrow();
+        let Some(AtWork { desk, .. }) = at_work.as_ref() else { return };
+        let mut vectors = vectors.borrow_mut();
+        let is_same = |it: &ToolVectors| {
+            let is_known = it.known.borrow().is_some();
+            Arc::ptr_eq(&it.desk, desk) && (is_known || it.known.has_changed().is_ok())
+        };
+        if vectors.as_ref().is_some_and(is_same) {
+            return;
+        }
+        let (told, known) = watch::channel(None);
+        let fill = ToolsFill { index: Arc::clone(index), told };
+        // A full desk is asked again by the next search.
+        if desk.put_tools(fill) {
+            *vectors = Some(ToolVectors { desk: Arc::clone(desk), known });
+        }
+    }
+
+    /// A request as the model reads it; nothing if that takes too long or cannot be.
+    pub(super) async fn read(
+        &self,
+        (index, vectors): (&Arc<Index>, &RefCell<Option<ToolVectors>>),
+        text: &str,
+    ) -> Option<SentenceReading> {
+        let until = timer_now() + READ_WITHIN;
+        self.prepare(index, vectors);
+        let (desk, mut known) = {
+            let vectors = vectors.borrow();
+            let vectors = vectors.as_ref()?;
+            (Arc::clone(&vectors.desk), vectors.known.clone())
+        };
+        let sentences =
+            timeout_at(until, known.wait_for(Option::is_some)).await.ok()?.ok()?.clone();
+        let request = desk.put_request(text)?;
+        let request = timeout_at(until, request).await.ok()?.ok()??;
+        Some(SentenceReading { sentences: sentences?, request })
+    }
+}
+
+/// Tells the metrics how a model is, for as long as it is wanted.
+fn teller(gateway: &Arc<Gateway>, desk: &Arc<ModelDesk>) -> Box<dyn Fn(ModelState) + Send> {
+    let (gateway, desk) = (Arc::clone(gateway), Arc::clone(desk));
+    Box::new(move |state| {
+        if !desk.is_closed() {
+            gateway.metrics.mcp_search_model(Some(state.word()));
+        }
+    })
+}
+
+/// Where the model is that a config names.
+fn model_file(live: &Live) -> Option<PathBuf> {
+    Some(live.folder.join(live.file.mcp.search.model_file()?))
+}
