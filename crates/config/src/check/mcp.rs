@@ -39,7 +39,7 @@ impl<'a> Check<'a> {
         if mcp.search.model.is_some() && mcp.search.model_file().is_none() {
             let message = format!("`{path}` is not a file");
             self.report(
-                self.error(&crate::codes::BAD_VALUE, path, message)
+                self.error(&codes::SEARCH_MODEL, path, message)
                     .help("write `file:all-minilm-l6-v2/model.onnx`"),
             );
         } else if mcp.search.model.is_some() && mcp.tools == ToolList::All {
