@@ -4,28 +4,19 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use tidegate_config::store_url::StoreUrl;
 use tidegate_core::{
     hint::{Fact, Heard, Hint, Stamp},
     names::{Fingerprint, PinKey, ReplicaId},
     time::{Millis, Now},
 };
 use tidegate_fakes::fake::Step;
-use tidegate_fleet::{
-    connection,
-    fleet::{Ears, Fleet, FleetStart},
-    identity::{Identity, InstanceId},
-    seal::FleetSecrets,
-};
-use tidegate_runtime::{clock::Clock, phase::Phase};
+use tidegate_fleet::{fleet::Ears, seal::FleetSecrets};
 use tidegate_testkit::time::eventually;
-use tokio::sync::watch;
 
+use crate::bare::BareReplica;
 use crate::bed::{SECRET, Setup, always, ask_as, fleet_of, good, hits, is_connected, target};
 use crate::store::Store;
 
@@ -141,56 +132,15 @@ impl Ears for PinEars {
     }
 }
 
-/// A replica without a gateway.
-struct Bare {
-    fleet: Arc<Fleet>,
-    phase: watch::Sender<Phase>,
-    thread: Option<std::thread::JoinHandle<()>>,
-    heard: Arc<Mutex<BTreeSet<u128>>>,
-}
-
-impl Bare {
-    fn start(store: &Store, name: &str, held: u128) -> Self {
-        let instance = InstanceId::draw().expect("random numbers");
-        let fleet = Fleet::new(FleetStart {
-            url: StoreUrl::parse([store.url().as_str()]).expect("a url"),
-            secrets: Arc::new(FleetSecrets::new("prod", [SECRET]).expect("keys")),
-            fleet: "prod".to_owned(),
-            identity: Identity { instance, replica: name.to_owned(), peer_url: None },
-            peer_port: None,
-            timeout: Duration::from_secs(2),
-            session_ttl: Duration::from_secs(60),
-            clock: Clock::start(),
-            version: "test",
-        });
-        let (phase, watched) = watch::channel(Phase::Serving);
-        let heard: Arc<Mutex<BTreeSet<u128>>> = Arc::default();
-        let (shared, kept) = (Arc::clone(&fleet), Arc::clone(&heard));
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let ears = Rc::new(PinEars { held, heard: kept });
-            let local = tokio::task::LocalSet::new();
-            local.block_on(&runtime.expect("a runtime"), connection::run(shared, ears, watched));
-        });
-        Self { fleet, phase, thread: Some(thread), heard }
-    }
-}
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        self.phase.send_replace(Phase::Stopped);
-        self.thread.take().map(std::thread::JoinHandle::join);
-    }
-}
-
 #[test]
 fn what_a_full_queue_dropped_is_written_when_the_store_is_back() {
     const PINS: u128 = 9000;
     let mut store = Store::start();
-    let one = Bare::start(&store, "one", PINS);
-    let other = Bare::start(&store, "other", 0);
-    let is_up = |it: &Bare| it.fleet.stats().is_up();
-    eventually("the store is there", || is_up(&one) && is_up(&other));
+    let heard: Arc<Mutex<BTreeSet<u128>>> = Arc::default();
+    let ears = |held, heard: &Arc<_>| PinEars { held, heard: Arc::clone(heard) };
+    let one = BareReplica::start(&store, "one", ears(PINS, &Arc::default()));
+    let other = BareReplica::start(&store, "other", ears(0, &heard));
+    let is_up = |it: &BareReplica| it.fleet.stats().is_up();
     store.kill();
     eventually("it is away", || !is_up(&one) && !is_up(&other));
     one.fleet.tell(&mut (0..PINS).map(pin).collect(), Now(0));
@@ -201,9 +151,7 @@ fn what_a_full_queue_dropped_is_written_when_the_store_is_back() {
         "and what it dropped is counted"
     );
     store.run();
-    eventually("everything is told", || {
-        other.heard.lock().expect("not poisoned").len() as u128 == PINS
-    });
+    eventually("everything is told", || heard.lock().expect("not poisoned").len() as u128 == PINS);
 }
 
 #[test]

@@ -1,29 +1,21 @@
 //! Records of MCP sessions: any replica finds one, one owns it, and "I do not know" is not "none".
 
-use std::future::Future;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_config::store_url::StoreUrl;
 use tidegate_core::{
     hint::{Heard, Hint},
     names::PinKey,
 };
 use tidegate_fleet::{
-    connection,
-    fleet::{Ears, Fleet, FleetStart},
-    identity::{Identity, InstanceId},
-    seal::FleetSecrets,
+    fleet::Ears,
+    identity::Identity,
     sessions::{
         AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionRecord,
     },
 };
-use tidegate_runtime::{clock::Clock, phase::Phase};
 use tidegate_testkit::time::eventually;
-use tokio::sync::watch;
 
-use crate::bed::SECRET;
+use crate::bare::{BareReplica, wait_for};
 use crate::store::Store;
 
 struct Deaf;
@@ -43,74 +35,32 @@ impl Ears for Deaf {
     }
 }
 
-/// A replica without a gateway: its fleet's thread only.
-struct Replica {
-    fleet: Arc<Fleet>,
-    phase: watch::Sender<Phase>,
-    thread: Option<std::thread::JoinHandle<()>>,
+fn start(store: &Store, name: &str) -> BareReplica {
+    BareReplica::start(store, name, Deaf)
 }
 
-impl Replica {
-    fn start(store: &Store, name: &str) -> Self {
-        let instance = InstanceId::draw().expect("random numbers");
-        let fleet = Fleet::new(FleetStart {
-            url: StoreUrl::parse([store.url().as_str()]).expect("a url"),
-            secrets: Arc::new(FleetSecrets::new("prod", [SECRET]).expect("keys")),
-            fleet: "prod".to_owned(),
-            identity: Identity { instance, replica: name.to_owned(), peer_url: None },
-            peer_port: None,
-            timeout: Duration::from_secs(2),
-            session_ttl: Duration::from_secs(60),
-            clock: Clock::start(),
-            version: "test",
-        });
-        let (phase, watched) = watch::channel(Phase::Serving);
-        let shared = Arc::clone(&fleet);
-        let thread = std::thread::spawn(move || {
-            wait_for(tokio::task::LocalSet::new().run_until(connection::run(
-                shared,
-                Rc::new(Deaf),
-                watched,
-            )));
-        });
-        eventually("the store is there", || fleet.stats().is_up());
-        Self { fleet, phase, thread: Some(thread) }
-    }
-
-    fn record(&self, epoch: u64, state: &str) -> SessionRecord {
-        let Identity { instance, replica, .. } = self.fleet.identity().clone();
-        let owner = Some(Owner { instance, peer_url: Some("http://x:1".into()), replica });
-        SessionRecord { owner, epoch, state: state.as_bytes().to_vec() }
-    }
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        self.phase.send_replace(Phase::Stopped);
-        self.thread.take().map(std::thread::JoinHandle::join);
-    }
-}
-
-fn wait_for<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(future)
+/// The record of a session of this replica's.
+fn record(of: &BareReplica, epoch: u64, state: &str) -> SessionRecord {
+    let Identity { instance, replica, .. } = of.fleet.identity().clone();
+    let owner = Some(Owner { instance, peer_url: Some("http://x:1".into()), replica });
+    SessionRecord { owner, epoch, state: state.as_bytes().to_vec() }
 }
 
 #[test]
 fn a_record_is_found_by_others_taken_over_once_and_never_overwritten_by_an_older_epoch() {
     let store = Store::start();
-    let (one, two) = (Replica::start(&store, "one"), Replica::start(&store, "two"));
+    let (one, two) = (start(&store, "one"), start(&store, "two"));
     let (first, second) = (one.fleet.sessions(), two.fleet.sessions());
     wait_for(async {
         // The store has just begun: what is not there may be written again soon.
         assert_eq!(second.load("s").await, Lookup::Away(AwayReason::Restarted));
-        assert!(first.create("s", &one.record(1, "hello")).await);
-        assert_eq!(second.load("s").await, Lookup::Found(one.record(1, "hello")));
+        assert!(first.create("s", &record(&one, 1, "hello")).await);
+        assert_eq!(second.load("s").await, Lookup::Found(record(&one, 1, "hello")));
         let mut heard = first.events();
-        assert_eq!(second.claim("s", 1, two.record(2, "taken")).await, Claim::Won);
+        assert_eq!(second.claim("s", 1, record(&two, 2, "taken")).await, Claim::Won);
         assert_eq!(
-            first.claim("s", 1, one.record(2, "late")).await,
-            Claim::Lost(two.record(2, "taken"))
+            first.claim("s", 1, record(&one, 2, "late")).await,
+            Claim::Lost(record(&two, 2, "taken"))
         );
         let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
         let (name, by) = (first.name_of("s"), two.fleet.identity().instance);
@@ -119,15 +69,15 @@ fn a_record_is_found_by_others_taken_over_once_and_never_overwritten_by_an_older
             Some(SessionHeard::Event(SessionEvent::Claimed { name, epoch: 2, by }))
         );
         // The former owner does not know yet, and writes what it has: it hears whose it is.
-        first.put("s", one.record(1, "old"));
+        first.put("s", record(&one, 1, "old"));
         let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
         let (name, by) = (first.name_of("s"), two.fleet.identity().instance);
         assert_eq!(
             event.expect("in time").ok(),
             Some(SessionHeard::Event(SessionEvent::Claimed { name, epoch: 2, by }))
         );
-        assert_eq!(first.load("s").await, Lookup::Found(two.record(2, "taken")));
-        let released = SessionRecord { owner: None, ..two.record(2, "free") };
+        assert_eq!(first.load("s").await, Lookup::Found(record(&two, 2, "taken")));
+        let released = SessionRecord { owner: None, ..record(&two, 2, "free") };
         second.put("s", released.clone());
         let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
         assert!(
@@ -136,7 +86,7 @@ fn a_record_is_found_by_others_taken_over_once_and_never_overwritten_by_an_older
         );
         assert_eq!(first.load("s").await, Lookup::Found(released));
         first.delete("s", 1);
-        assert!(first.create("other", &one.record(1, "x")).await);
+        assert!(first.create("other", &record(&one, 1, "x")).await);
         assert!(
             matches!(first.load("s").await, Lookup::Found(_)),
             "an older epoch deletes nothing"
@@ -144,7 +94,7 @@ fn a_record_is_found_by_others_taken_over_once_and_never_overwritten_by_an_older
         second.delete("s", 2);
     });
     eventually("it is deleted", || {
-        wait_for(first.load("s")) != Lookup::Found(two.record(2, "")) && {
+        wait_for(first.load("s")) != Lookup::Found(record(&two, 2, "")) && {
             !matches!(wait_for(first.load("s")), Lookup::Found(_))
         }
     });
@@ -153,9 +103,9 @@ fn a_record_is_found_by_others_taken_over_once_and_never_overwritten_by_an_older
 #[test]
 fn a_store_that_cannot_say_is_never_one_without_the_record() {
     let mut store = Store::start();
-    let one = Replica::start(&store, "one");
+    let one = start(&store, "one");
     let sessions = one.fleet.sessions();
-    assert!(wait_for(sessions.create("s", &one.record(1, "x"))));
+    assert!(wait_for(sessions.create("s", &record(&one, 1, "x"))));
     let key = store.keys().into_iter().find(|key| key.contains(":x:")).expect("a record");
     store.ask(&[b"HSET", key.as_bytes(), b"e", b"7"]);
     assert_eq!(
@@ -167,10 +117,10 @@ fn a_store_that_cannot_say_is_never_one_without_the_record() {
     eventually("it is known to be away", || {
         matches!(wait_for(sessions.load("s")), Lookup::Away(AwayReason::KnownAway))
     });
-    assert!(!wait_for(sessions.create("new", &one.record(1, "queued"))));
+    assert!(!wait_for(sessions.create("new", &record(&one, 1, "queued"))));
     store.run();
     eventually("what could not be written is written now", || {
-        wait_for(sessions.load("new")) == Lookup::Found(one.record(1, "queued"))
+        wait_for(sessions.load("new")) == Lookup::Found(record(&one, 1, "queued"))
     });
     assert_eq!(wait_for(sessions.load("s")), Lookup::Away(AwayReason::Restarted));
 }
@@ -178,7 +128,7 @@ fn a_store_that_cannot_say_is_never_one_without_the_record() {
 #[test]
 fn a_replica_that_left_is_silent_only_once_the_store_has_been_steady() {
     let store = Store::start();
-    let (one, two) = (Replica::start(&store, "one"), Replica::start(&store, "two"));
+    let (one, two) = (start(&store, "one"), start(&store, "two"));
     let instance = two.fleet.identity().instance;
     let sessions = one.fleet.sessions();
     assert_eq!(wait_for(sessions.liveness(instance)), Liveness::Alive);

@@ -1,0 +1,65 @@
+//! A replica without a gateway: the thread of its fleet only, and ears that a test gives it.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_config::store_url::StoreUrl;
+use tidegate_fleet::{
+    connection,
+    fleet::{Ears, Fleet, FleetStart},
+    identity::{Identity, InstanceId},
+    seal::FleetSecrets,
+};
+use tidegate_runtime::{clock::Clock, phase::Phase};
+use tidegate_testkit::time::eventually;
+use tokio::sync::watch;
+
+use crate::bed::SECRET;
+use crate::store::Store;
+
+pub(crate) struct BareReplica {
+    pub(crate) fleet: Arc<Fleet>,
+    phase: watch::Sender<Phase>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl BareReplica {
+    /// One that has reached the store.
+    pub(crate) fn start(store: &Store, name: &str, ears: impl Ears + Send + 'static) -> Self {
+        let instance = InstanceId::draw().expect("random numbers");
+        let fleet = Fleet::new(FleetStart {
+            url: StoreUrl::parse([store.url().as_str()]).expect("a url"),
+            secrets: Arc::new(FleetSecrets::new("prod", [SECRET]).expect("keys")),
+            fleet: "prod".to_owned(),
+            identity: Identity { instance, replica: name.to_owned(), peer_url: None },
+            peer_port: None,
+            timeout: Duration::from_secs(2),
+            session_ttl: Duration::from_secs(60),
+            clock: Clock::start(),
+            version: "test",
+        });
+        let (phase, watched) = watch::channel(Phase::Serving);
+        let shared = Arc::clone(&fleet);
+        let thread = std::thread::spawn(move || {
+            let run = connection::run(shared, Rc::new(ears), watched);
+            wait_for(tokio::task::LocalSet::new().run_until(run));
+        });
+        eventually("the store is there", || fleet.stats().is_up());
+        Self { fleet, phase, thread: Some(thread) }
+    }
+}
+
+impl Drop for BareReplica {
+    fn drop(&mut self) {
+        self.phase.send_replace(Phase::Stopped);
+        self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// Runs a future to its end, on a runtime of its own.
+pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
