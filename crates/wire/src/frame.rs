@@ -63,6 +63,11 @@ impl<'a> Frame<'a> {
         frame
     }
 
+    /// What the event carries, if it stands in one line.
+    pub(crate) fn only_data(&self) -> Option<&'a [u8]> {
+        self.first_data.filter(|_| !self.has_more_data)
+    }
+
     /// What the event carries; `None` if there is no `data` line, so that it is no event at all.
     #[must_use]
     pub fn data(&self) -> Option<Cow<'a, [u8]>> {

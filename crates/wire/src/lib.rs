@@ -46,5 +46,6 @@ pub mod retry_after;
 pub mod sniff;
 pub mod splice;
 pub mod sse;
+mod template;
 pub mod usage;
 pub mod watch;

@@ -7,7 +7,8 @@
 //! - A terminator or error that comes in parts counts when its last part is there; so does one
 //!   that the stream ended without a blank line, if its data is whole.
 //! - The JSON of every event of a dialect is checked ([`EventClass::Malformed`]), unless the event
-//!   is so long that it passes in parts.
+//!   is so long that it passes in parts. One that differs from an event of content before it in
+//!   its text alone ([`crate::template`]) is known without another reading.
 //! - A stream of a dialect without terminator is whole when it ends. So is one of chat or
 //!   completions where every choice has its finish reason: only the formal `[DONE]` is missing
 //!   then, and [`Watch::closing`] has it. One of Gemini's is whole in no other way.
@@ -23,6 +24,7 @@ use crate::dialect::{Dialect, EventClass};
 use crate::frame::{Extent, Frame};
 use crate::json::Scanner;
 use crate::response_id::response_id;
+use crate::template::EventTemplate;
 use crate::usage::Usage;
 
 /// How a stream said that it is over.
@@ -54,10 +56,18 @@ pub struct Watch {
     next_sequence: u64,
     /// The id by which the answer can be continued.
     response_id: Option<Box<str>>,
+    /// An event of content that was read to its end.
+    template: EventTemplate,
+    /// How many more events are kept as a template before one has fitted.
+    templates_left: u8,
 }
 
 /// How much of a part is looked at together with its neighbour: an object of counts has less.
 const TAIL: usize = 1024;
+
+/// How many events in a row are kept as templates for nothing: the events of such a stream differ
+/// in more than their text.
+const USELESS_TEMPLATES: u8 = 8;
 
 static SEQUENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"sequence_number\":"));
 
@@ -77,11 +87,17 @@ impl Watch {
             is_open: false,
             next_sequence: 0,
             response_id: None,
+            template: EventTemplate::default(),
+            templates_left: USELESS_TEMPLATES,
         }
     }
 
     /// Takes note of a frame and gives its class; of a later part, that of its event.
     pub fn see(&mut self, frame: &Frame<'_>) -> EventClass {
+        if self.has_content && self.is_repeated(frame) {
+            self.number(frame);
+            return EventClass::Content;
+        }
         let class = match frame.extent {
             Extent::Middle | Extent::End => self.long,
             Extent::Start => self.dialect.class(frame),
@@ -96,12 +112,37 @@ impl Watch {
         }
         let is_over = !matches!(frame.extent, Extent::Start | Extent::Middle) && !self.is_cut;
         match class {
-            EventClass::Content => self.has_content = true,
+            EventClass::Content => {
+                self.has_content = true;
+                self.learn(frame);
+            }
             EventClass::Terminator if is_over => self.end = Some(StreamEnd::Complete),
             EventClass::Error if is_over => self.end = Some(StreamEnd::Failed),
             _ => {}
         }
         class
+    }
+
+    /// Whether an event of content came before that said the same but for its text, and so changes
+    /// nothing of what is known.
+    fn is_repeated(&mut self, frame: &Frame<'_>) -> bool {
+        let Some(data) = frame.only_data().filter(|_| frame.extent == Extent::Whole) else {
+            return false;
+        };
+        let fits = self.template.fits(frame.name.unwrap_or_default(), data);
+        if fits {
+            self.templates_left = USELESS_TEMPLATES;
+        }
+        fits
+    }
+
+    /// Keeps an event of content for those that will say the same.
+    fn learn(&mut self, frame: &Frame<'_>) {
+        let is_checked = frame.extent == Extent::Whole && self.dialect.has_terminator();
+        if let Some(data) = frame.only_data().filter(|_| is_checked && self.templates_left > 0) {
+            self.templates_left -= 1;
+            self.template.learn(frame.name.unwrap_or_default(), data);
+        }
     }
 
     /// Whether content has come.
@@ -348,6 +389,65 @@ mod tests {
         assert!(watch.may_end(), "a refused prompt has no candidates");
         let (_, classes) = after(Dialect::Gemini, &[("data: {\"cand\n\n", Extent::Whole)]);
         assert_eq!(classes, [EventClass::Malformed]);
+    }
+
+    /// What is known of a stream whose events are all read, and of one with templates.
+    fn check_templates(dialect: Dialect, events: &[String]) {
+        let mut plain = Watch { templates_left: 0, ..Watch::new(dialect) };
+        let mut quick = Watch::new(dialect);
+        for event in events {
+            let frame = frame(event, Extent::Whole);
+            assert_eq!(quick.see(&frame), plain.see(&frame), "{event} of {events:?}");
+            let known =
+                |it: &Watch| (it.may_end(), it.closing(), it.end(), it.usage(), it.next_sequence());
+            assert_eq!(known(&quick), known(&plain), "after {event} of {events:?}");
+        }
+    }
+
+    #[test]
+    fn templates_change_nothing_of_what_is_known() {
+        let pieces = [
+            "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"?\"},\"finish_reason\":null}]}",
+            "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"?\"},\"finish_reason\":\"stop\"}]}",
+            "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"?\"}}],\"usage\":{\"prompt_tokens\":3}}",
+            "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"?\"}}",
+            "{\"type\":\"message_stop\",\"text\":\"?\"}",
+            "{\"type\":\"response.output_text.delta\",\"sequence_number\":7,\"delta\":\"?\"}",
+            "{\"type\":\"response.output_text.delta\",\"sequence_number\":12,\"delta\":\"?\"}",
+            "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"?\"}]}}]}",
+            "{\"error\":{\"message\":\"?\"},\"content\":\"?\"}",
+        ];
+        let texts = ["a", "", "error", "x\"", "\\q"];
+        let events: Vec<String> = pieces
+            .iter()
+            .flat_map(|piece| texts.map(|text| format!("data: {}\n\n", piece.replace('?', text))))
+            .collect();
+        let dialects = [
+            Dialect::OpenAiChat,
+            Dialect::OpenAiResponses,
+            Dialect::AnthropicMessages,
+            Dialect::Gemini,
+            Dialect::Json,
+        ];
+        for dialect in dialects {
+            for first in &events {
+                for second in &events {
+                    check_templates(dialect, &[first.clone(), second.clone(), first.clone()]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_repeated_event_is_known_without_another_reading() {
+        let (watch, classes) = after(Dialect::OpenAiChat, &[(TEXT, Extent::Whole); 20]);
+        assert_eq!(classes, [EventClass::Content; 20]);
+        assert_eq!(watch.templates_left, USELESS_TEMPLATES, "each after the first fitted");
+        let differing: Vec<String> =
+            (0..20).map(|at| TEXT.replace("data: {", &format!("data: {{\"at\":{at},"))).collect();
+        let frames: Vec<_> = differing.iter().map(|it| (it.as_str(), Extent::Whole)).collect();
+        let (watch, _) = after(Dialect::OpenAiChat, &frames);
+        assert_eq!(watch.templates_left, 0, "no more are kept");
     }
 
     #[test]

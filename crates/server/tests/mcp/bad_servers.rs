@@ -9,19 +9,27 @@ use tidegate_testkit::{
 
 use crate::bed::{Setup, assert_unavailable, url};
 
-const MCP: &str = "connect_timeout: 1s,";
+/// How long a session that opens waits for a server. A working server answers long before it, on
+/// a busy machine too; the servers that never answer, or after half a minute, do not.
+const MCP: &str = "connect_timeout: 4s,";
 
-/// A session with a bad server opens and works; the second does not even wait for it.
-fn check(what: &str, bad: McpScript) -> (Gate, FakeMcpServer, FakeMcpServer) {
+/// Two servers, of which the second behaves badly.
+fn start(bad: McpScript) -> (Gate, FakeMcpServer, FakeMcpServer) {
     let (good, bad) = (FakeMcpServer::start(McpScript::default()), FakeMcpServer::start(bad));
     let gate = Setup { mcp: MCP, ..Setup::of(&[("good", &good), ("bad", &bad)]) }.start();
-    for limit in [2500, 1500] {
+    (gate, good, bad)
+}
+
+/// A session with a bad server opens and works, though the first may wait until that server's
+/// time is over; the second does not wait for it again.
+fn check(what: &str, bad: McpScript) -> (Gate, FakeMcpServer, FakeMcpServer) {
+    let (gate, good, bad) = start(bad);
+    for limit in [20_000, 4_000] {
         let began = now();
         let client = gate.open();
         assert!(client.tools().contains(&"good_echo".to_owned()), "{what}");
-        assert!(began.elapsed() < ms(limit), "{what}: listed after {:?}", began.elapsed());
         assert_eq!(client.text("good_echo"), "{}", "{what}");
-        assert!(began.elapsed() < ms(limit + 700), "{what}: called after {:?}", began.elapsed());
+        assert!(began.elapsed() < ms(limit), "{what}: called after {:?}", began.elapsed());
     }
     (gate, good, bad)
 }
@@ -74,7 +82,7 @@ fn a_server_that_floods_its_client_delays_nobody() {
 #[test]
 fn a_server_without_a_stream_of_its_own_works() {
     let script = McpScript { has_get_stream: false, ..McpScript::default() };
-    let (gate, _good, bad) = check("no GET", script);
+    let (gate, _good, bad) = start(script);
     let client = gate.named("one");
     assert_eq!(client.text("bad_echo"), "{}");
     tidegate_testkit::time::pause(ms(1500));
@@ -84,7 +92,7 @@ fn a_server_without_a_stream_of_its_own_works() {
 #[test]
 fn a_server_without_session_ids_works() {
     let script = McpScript { has_sessions: false, ..McpScript::default() };
-    let (gate, _good, bad) = check("no sessions", script);
+    let (gate, _good, bad) = start(script);
     let client = gate.open();
     assert_eq!(client.text("bad_echo"), "{}");
     assert_eq!(client.delete(), 200);
@@ -112,7 +120,7 @@ fn a_server_of_every_revision_works_for_a_client_of_every_revision() {
 #[test]
 fn a_server_in_a_crash_loop_delays_nobody_and_is_named() {
     let bad = McpScript::of(vec![Tool::new("crash", ToolAct::Crash)]);
-    let (gate, _good, bad) = check("crash", bad);
+    let (gate, _good, bad) = start(bad);
     let client = gate.open();
     for _ in 0..3 {
         let result = client.call("bad_crash", json!({}));
