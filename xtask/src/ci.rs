@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 
 use crate::bench::instructions;
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::stage::{Stage, timed};
 use crate::{conformance, dashboard, deny, docs, fleet, mcp, say, sdk};
 
@@ -42,13 +43,15 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     counts.add(loom().run()?);
     let check = "cargo xtask bench instructions --check";
     timed("instructions", check, || instructions::run(&["--check"]))?;
-    counts.add(timed("sdk", "cargo xtask sdk", sdk::run)?);
+    let gateway = Gateway::of_tests()?;
+    counts.add(timed("sdk", "cargo xtask sdk", || sdk::run(&gateway))?);
     let quick = "cargo xtask dashboard quick";
     counts.add(timed("dashboard", quick, dashboard::quick)?);
-    counts.add(timed("mcp", "cargo xtask mcp", mcp::run)?);
-    counts.add(timed("conformance", "cargo xtask conformance", conformance::run)?);
+    counts.add(timed("mcp", "cargo xtask mcp", || mcp::run(&gateway))?);
+    counts.add(timed("conformance", "cargo xtask conformance", || conformance::run(&gateway))?);
     documentation().run()?;
-    for stage in scenarios(std::env::var_os(SCENARIOS).map(PathBuf::from))? {
+    let folder = std::env::var_os(SCENARIOS).map(PathBuf::from);
+    for stage in scenarios(&gateway.binary, folder)? {
         stage.run()?;
     }
     let minutes = start.elapsed().as_secs_f64() / 60.0;
@@ -122,7 +125,7 @@ fn feature_sets(metadata: &serde_json::Value) -> Vec<Stage> {
 }
 
 /// One stage per scenario file in `folder`, so that a failure names the file.
-fn scenarios(folder: Option<PathBuf>) -> anyhow::Result<Vec<Stage>> {
+fn scenarios(binary: &Path, folder: Option<PathBuf>) -> anyhow::Result<Vec<Stage>> {
     let Some(folder) = folder else { return Ok(Vec::new()) };
     let files = scenario_files(&folder)?;
     if files.is_empty() {
@@ -131,8 +134,7 @@ fn scenarios(folder: Option<PathBuf>) -> anyhow::Result<Vec<Stage>> {
     let stage = |file: &PathBuf| {
         let path = file.to_string_lossy();
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let args = ["run", "-q", "-p", "tidegate", "--", "sim", "--file", &path];
-        Stage::cargo(&format!("scenario {name}"), &args)
+        Stage::program(&format!("scenario {name}"), binary, &["sim", "--file", &path])
     };
     Ok(files.iter().map(stage).collect())
 }
@@ -152,6 +154,8 @@ fn scenario_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{feature_sets, scenarios};
     use crate::docs::root;
 
@@ -175,6 +179,7 @@ mod tests {
 
     #[test]
     fn a_scenario_folder_that_is_missing_or_holds_none_is_an_error() {
+        let scenarios = |folder| scenarios(Path::new("tidegate"), folder);
         assert!(scenarios(Some(root().join("no-such-folder"))).is_err());
         assert!(scenarios(Some(root().join(".cargo"))).is_err());
         assert!(scenarios(None).expect("nothing to list").is_empty());

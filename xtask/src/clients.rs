@@ -10,16 +10,15 @@
 //! It is no part of `ci`: the clients are several hundred megabytes to install, and some of them
 //! wait for a minute between their own retries.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::process::Program;
-use crate::stage::Stage;
-use crate::{deny, docs, install, say};
+use crate::{docs, install, say};
 
 /// Who is in the situations, and who is in the tool loops.
 const SITUATIONS: [&str; 4] = ["codex", "opencode", "aider", "llm"];
@@ -34,12 +33,9 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<()> {
     if let Some(other) = only.iter().find(|it| !SITUATIONS.contains(it) && !LOOPS.contains(it)) {
         bail!("no client is called `{other}`: there are {SITUATIONS:?} and {LOOPS:?}");
     }
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let binary = Path::new(target).join("debug").join("tidegate");
+    let Gateway { binary, target } = Gateway::build()?;
     let sources = docs::root().join("tests").join("clients");
-    let folder = Path::new(target).join("clients");
+    let folder = target.join("clients");
     install::node_of_this_machine(&sources.join("node"), &folder)?;
     let is_asked = |name: &&str| only.is_empty() || only.contains(name);
     for name in ["aider", "llm"].iter().filter(|name| is_asked(name)) {

@@ -29,8 +29,8 @@ use std::thread;
 use anyhow::{Context, bail};
 
 use crate::counts::Counts;
-use crate::stage::Stage;
-use crate::{deny, docs, say};
+use crate::gateway::Gateway;
+use crate::{docs, say};
 
 use bed::{BRIDGED, Fixture, SCENES};
 use checks::{Checks, Loss};
@@ -101,16 +101,13 @@ const SETS: [Requirements; 2] = [
 ];
 
 /// Runs everything; how many checks passed through the gateway, and how many were lost.
-pub(crate) fn run() -> anyhow::Result<Counts> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+pub(crate) fn run(gateway: &Gateway) -> anyhow::Result<Counts> {
     let sources = docs::root().join("tests").join("conformance");
-    let folder = Path::new(target).join("conformance");
+    let folder = gateway.target.join("conformance");
     let suite = Suite::install(&sources, &folder)?;
     let scene = SuiteRun {
         suite: &suite,
-        binary: Path::new(target).join("debug").join("tidegate"),
+        binary: gateway.binary.clone(),
         sources,
         results: folder.join("results"),
     };

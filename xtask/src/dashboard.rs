@@ -18,9 +18,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::install::{self, quietly};
 use crate::process::Program;
-use crate::stage::Stage;
 use crate::{deny, docs, say};
 
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -32,7 +32,7 @@ const TYPES_HELP: &str = "the types of web/ do not fit together";
 
 /// Checks the page in a browser; how many tests passed.
 pub(crate) fn run() -> anyhow::Result<Counts> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
+    Gateway::build()?;
     ensure_chromium()?;
     tests("run.mjs")
 }

@@ -34,6 +34,7 @@ mod diagnostics;
 mod dist;
 mod docs;
 mod fleet;
+mod gateway;
 mod install;
 mod mcp;
 mod mutants;
@@ -46,6 +47,8 @@ mod sdk;
 mod stage;
 
 use std::process::ExitCode;
+
+use gateway::Gateway;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp [search] | \
                      conformance | clients [CLIENT…] | dashboard [quick] | fleet | ops | otlp | \
@@ -61,10 +64,10 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["fleet"] => fleet::run(),
-        ["sdk"] => sdk::run().map(|_| ()),
-        ["mcp"] => mcp::run().map(|_| ()),
+        ["sdk"] => Gateway::build().and_then(|it| sdk::run(&it)).map(|_| ()),
+        ["mcp"] => Gateway::build().and_then(|it| mcp::run(&it)).map(|_| ()),
         ["mcp", "search"] => mcp::agent::run().map(|_| ()),
-        ["conformance"] => conformance::run().map(|_| ()),
+        ["conformance"] => Gateway::build().and_then(|it| conformance::run(&it)).map(|_| ()),
         ["clients", only @ ..] => clients::run(only),
         ["dashboard"] => dashboard::run().map(|_| ()),
         ["dashboard", "quick"] => dashboard::quick().map(|_| ()),

@@ -19,12 +19,12 @@ mod matrix;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::process::Program;
-use crate::stage::Stage;
-use crate::{deny, docs, install, say};
+use crate::{docs, install, say};
 
 use bed::McpBed;
 
@@ -52,8 +52,9 @@ struct McpScene<'a> {
 }
 
 /// Runs the programs of all clients; the sum of their tests.
-pub(crate) fn run() -> anyhow::Result<Counts> {
-    let (binary, sources, folder) = built()?;
+pub(crate) fn run(gateway: &Gateway) -> anyhow::Result<Counts> {
+    let Gateway { binary, target } = gateway;
+    let (sources, folder) = (sources(), target.join("mcp"));
     let installed = Installed {
         python: install::python(&sources.join("python"), &folder)?,
         node: install::node(&sources.join("node"), &folder)?,
@@ -66,7 +67,7 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
         ("desktop.yaml", folder.join("desktop"), desktops(&sources, &installed)),
     ];
     for (config, folder, programs) in scenes {
-        let bed = McpBed::start(&binary, (&sources, config), &folder, &installed)?;
+        let bed = McpBed::start(binary, (&sources, config), &folder, &installed)?;
         let mut failed = Vec::new();
         for (client, command) in programs {
             let (counts, is_good) = Program::new(bed.surround(command)).run()?;
@@ -81,19 +82,14 @@ pub(crate) fn run() -> anyhow::Result<Counts> {
             bail!("the programs of {} failed; the gateway's log is `{log}`", failed.join(" and "));
         }
     }
-    let scene = McpScene { binary: &binary, sources: &sources, folder: &folder };
+    let scene = McpScene { binary, sources: &sources, folder: &folder };
     sum.add(matrix::run(&scene, &installed)?);
     Ok(sum)
 }
 
-/// Builds the binary; where it is, where the programs and configs are, and where to install.
-fn built() -> anyhow::Result<(PathBuf, PathBuf, PathBuf)> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let target = Path::new(target);
-    let sources = docs::root().join("tests").join("mcp");
-    Ok((target.join("debug").join("tidegate"), sources, target.join("mcp")))
+/// Where the programs and configs are.
+fn sources() -> PathBuf {
+    docs::root().join("tests").join("mcp")
 }
 
 /// The programs, by what they are called in the output.

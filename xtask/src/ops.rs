@@ -15,10 +15,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 
+use crate::gateway::Gateway;
 use crate::install::{quietly, read};
 use crate::process::{self, first_line};
-use crate::stage::Stage;
-use crate::{deny, docs, say};
+use crate::{docs, say};
 
 const PROMTOOL_HELP: &str = "install promtool (Debian: `apt install prometheus`)";
 const SYSTEMD_HELP: &str = "systemd-analyze comes with systemd";
@@ -26,14 +26,10 @@ const CURL_HELP: &str = "install curl";
 
 /// Checks every file of `ops/` that has a tool.
 pub(crate) fn run() -> anyhow::Result<()> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let target = Path::new(target);
-    let binary = target.join("debug").join("tidegate");
+    let Gateway { binary, target } = Gateway::build()?;
     let folder = target.join("ops");
     fs::create_dir_all(&folder).context("cannot make a folder for logs")?;
-    let promtool = promtool(target)?;
+    let promtool = promtool(&target)?;
     rules(&promtool)?;
     metrics(&promtool, &binary, &folder)?;
     unit(&binary, &folder)

@@ -3,26 +3,21 @@
 //! It is no part of `ci`: the packages come from PyPI, into `target/otlp`.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
 
+use crate::gateway::Gateway;
 use crate::install::{self, quietly};
-use crate::stage::Stage;
-use crate::{deny, docs, say};
+use crate::{docs, say};
 
 /// Starts gateways with a collector each, and checks what arrives.
 pub(crate) fn run() -> anyhow::Result<()> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let target = Path::new(target);
+    let Gateway { binary, target } = Gateway::build()?;
     let folder = target.join("otlp");
     fs::create_dir_all(&folder).context("cannot make a folder for the packages")?;
     let sources = docs::root().join("tests").join("otlp");
     let python = install::python(&sources, &folder)?;
-    let binary = target.join("debug").join("tidegate");
     let mut check = Command::new(python);
     check.arg(sources.join("check.py")).arg(binary).arg(&folder);
     let told = quietly(&mut check, "the check itself failed: its last lines say where")?;

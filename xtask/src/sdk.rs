@@ -14,15 +14,14 @@
 
 mod bed;
 
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::process::Program;
-use crate::stage::Stage;
-use crate::{deny, docs, install, say};
+use crate::{docs, install, say};
 
 use bed::SdkBed;
 
@@ -31,16 +30,12 @@ const KEY: &str = "tg-sdk-key";
 const NARROW_KEY: &str = "tg-sdk-narrow-key";
 
 /// Runs the programs of both languages; the sum of their tests.
-pub(crate) fn run() -> anyhow::Result<Counts> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let binary = Path::new(target).join("debug").join("tidegate");
+pub(crate) fn run(gateway: &Gateway) -> anyhow::Result<Counts> {
     let sources = docs::root().join("tests").join("sdk");
-    let folder = Path::new(target).join("sdk");
+    let folder = gateway.target.join("sdk");
     let python = install::python(&sources.join("python"), &folder)?;
     let node = install::node(&sources.join("node"), &folder)?;
-    let bed = SdkBed::start(&binary, &sources, &folder)?;
+    let bed = SdkBed::start(&gateway.binary, &sources, &folder)?;
 
     let mut python_command = Command::new(python);
     python_command.arg("-B").arg("run.py").current_dir(sources.join("python"));

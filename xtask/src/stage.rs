@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -22,6 +23,8 @@ const RESOLVING: &[&str] = &["bench", "build", "check", "clippy", "doc", "run", 
 pub(crate) struct Stage {
     name: String,
     program: OsString,
+    /// What a person types for it.
+    called: String,
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
 }
@@ -35,7 +38,15 @@ impl Stage {
         if args.first().is_some_and(|verb| RESOLVING.contains(&verb.as_str())) {
             args.insert(1, "--locked".to_owned());
         }
-        Self { name: name.to_owned(), program, args, env: Vec::new() }
+        let called = "cargo".to_owned();
+        Self { name: name.to_owned(), program, called, args, env: Vec::new() }
+    }
+
+    /// A stage that runs a program which is built already.
+    pub(crate) fn program(name: &str, program: &Path, args: &[&str]) -> Self {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let called = quoted(&program.to_string_lossy());
+        Self { name: name.to_owned(), program: program.into(), called, args, env: Vec::new() }
     }
 
     /// The same stage with a variable set.
@@ -48,7 +59,7 @@ impl Stage {
     pub(crate) fn repeat_line(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
         let args = self.args.iter().map(|arg| quoted(arg));
-        env.chain(["cargo".to_owned()]).chain(args).collect::<Vec<_>>().join(" ")
+        env.chain([self.called.clone()]).chain(args).collect::<Vec<_>>().join(" ")
     }
 
     /// Runs the command to its end; an error names the stage and how to repeat it.
@@ -62,7 +73,7 @@ impl Stage {
             .envs(self.env.iter().map(|(name, value)| (*name, value)))
             .stdout(Stdio::piped())
             .spawn()
-            .context("cannot start cargo")?;
+            .with_context(|| format!("cannot start {}", self.called))?;
         let mut counts = Counts::default();
         let stdout = child.stdout.take().context("the stage has no stdout")?;
         for line in BufReader::new(stdout).split(b'\n') {

@@ -28,6 +28,7 @@ use anyhow::{Context, bail, ensure};
 use self::baseline::{Baseline, Figures};
 use self::callgrind::Counted;
 use self::case::Case;
+use crate::gateway::Gateway;
 use crate::install::{debian, quietly};
 use crate::stage::Stage;
 use crate::{docs, say};
@@ -163,8 +164,7 @@ fn optimised_build() -> anyhow::Result<PathBuf> {
 
 /// The build that the tests use.
 fn tests_build() -> anyhow::Result<PathBuf> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    Ok(target().join("debug/tidegate"))
+    Ok(Gateway::of_tests()?.binary)
 }
 
 fn target() -> PathBuf {

@@ -7,15 +7,17 @@ use std::process::Command;
 
 use anyhow::bail;
 
-use super::{Installed, bed::McpBed, built};
+use super::{Installed, bed::McpBed, sources};
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::install;
 use crate::process::Program;
 use crate::say;
 
 /// Runs the loop; the sum of its tasks.
 pub(crate) fn run() -> anyhow::Result<Counts> {
-    let (binary, sources, folder) = built()?;
+    let Gateway { binary, target } = Gateway::build()?;
+    let (sources, folder) = (sources(), target.join("mcp"));
     let (sources, folder) = (sources.join("agent"), folder.join("agent"));
     let python = install::python(&sources, &folder)?;
     let node = install::node(&sources, &folder)?;
