@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -27,7 +27,7 @@ use tidegate_core::{
 };
 use tidegate_net::client_body::Broke;
 use tidegate_net::upstream::UpstreamBody;
-use tidegate_runtime::clock::timer_now;
+use tidegate_runtime::{clock::timer_now, dormant::Dormant};
 use tidegate_wire::{
     convert::stream_converter::StreamConverter,
     dialect::Dialect,
@@ -41,7 +41,7 @@ use tokio::time::Sleep;
 use super::{
     attempt::PendingResponse,
     request_context::RequestContext,
-    timers::{Limit, Timers},
+    timers::{Deadline, Timers},
 };
 
 /// Why a stream broke that nothing else is wrong with.
@@ -61,9 +61,11 @@ pub(crate) struct CommittedBody {
     status: u16,
     timers: Timers,
     silence: Pin<Box<Sleep>>,
-    limit: Limit,
+    /// When the silence ends it, and what that means. The timer may be set to an earlier moment:
+    /// moments are compared, timers are moved only when they ring.
+    deadline: Deadline,
     /// The end of the gateway's drain; of interest to streams only.
-    drained: Option<Pin<Box<OwnedNotified>>>,
+    drained: Option<Dormant<Pin<Box<OwnedNotified>>>>,
     /// After `ready`: the end, or an abort.
     is_over: bool,
     is_aborted: bool,
@@ -76,7 +78,8 @@ impl CommittedBody {
         dialect: Dialect,
         mask: Arc<Mask>,
     ) -> Self {
-        let drained = pending.events.as_ref().map(|_| Box::pin(context.worker.drained()));
+        let drained =
+            pending.events.as_ref().map(|_| Dormant::new(Box::pin(context.worker.drained())));
         let deadline = match pending.last_content_at {
             Some(last) => pending.timers.idle(last),
             // Committed without content, because its client would not wait any longer.
@@ -94,7 +97,7 @@ impl CommittedBody {
             status: pending.head.status.as_u16(),
             timers: pending.timers,
             silence: Box::pin(tokio::time::sleep_until(deadline.at)),
-            limit: deadline.limit,
+            deadline,
             drained,
             is_over: false,
             is_aborted: false,
@@ -188,9 +191,21 @@ impl CommittedBody {
 
     /// Content came: the silence is over.
     fn restart_silence(&mut self) {
-        let deadline = self.timers.idle(timer_now());
-        self.limit = deadline.limit;
-        self.silence.as_mut().reset(deadline.at);
+        self.deadline = self.timers.idle(timer_now());
+    }
+
+    /// Whether the silence has lasted for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.silence.deadline() > self.deadline.at {
+            self.silence.as_mut().reset(self.deadline.at);
+        }
+        loop {
+            ready!(self.silence.as_mut().poll(cx));
+            if self.silence.deadline() >= self.deadline.at {
+                return Poll::Ready(());
+            }
+            self.silence.as_mut().reset(self.deadline.at);
+        }
     }
 
     /// The upstream closed the body.
@@ -291,11 +306,12 @@ impl Body for CommittedBody {
                 Poll::Ready(Some(Ok(data))) => this.take(data),
                 Poll::Ready(Some(Err(_))) => this.broke(OutcomeKind::Truncated, "connection lost"),
                 Poll::Ready(None) => this.ended(),
-                Poll::Pending if this.silence.as_mut().poll(cx).is_ready() => {
-                    let (outcome, detail) = this.context.stopped(this.limit, Some(this.status));
+                Poll::Pending if this.poll_silence(cx).is_ready() => {
+                    let limit = this.deadline.limit;
+                    let (outcome, detail) = this.context.stopped(limit, Some(this.status));
                     this.broke(outcome.kind, detail);
                 }
-                Poll::Pending => match this.drained.as_mut().map(|it| it.as_mut().poll(cx)) {
+                Poll::Pending => match this.drained.as_mut().map(|it| Pin::new(it).poll(cx)) {
                     Some(Poll::Ready(())) => {
                         this.broke(OutcomeKind::Cancelled, "the gateway is shutting down");
                     }

@@ -90,20 +90,23 @@ pub struct Service {
     pub certificates: Arc<Certificates>,
 }
 
-/// The scheme of the urls that lead to the connection of a request.
+/// The scheme of a connection without TLS.
+const PLAIN: &str = "http";
+
+/// The scheme of the urls that lead to the connection of a request, where it is not [`PLAIN`].
 #[derive(Clone, Copy, Debug)]
 struct Scheme(&'static str);
 
 /// `http` or `https`, as the connection of a request is.
 pub fn scheme(extensions: &Extensions) -> &'static str {
-    extensions.get().map_or("http", |Scheme(scheme)| scheme)
+    extensions.get().map_or(PLAIN, |Scheme(scheme)| scheme)
 }
 
 impl Service {
     /// Serves one connection to its end, after the handshake if it is to be secure.
     async fn serve(&self, stream: TcpStream, activity: &Rc<Activity>) {
         let Some(presented) = self.certificates.get() else {
-            return self.converse(stream, activity, "http").await;
+            return self.converse(stream, activity, PLAIN).await;
         };
         let secured = tokio::select! {
             secured = tls::handshake(stream, &presented) => secured,
@@ -173,7 +176,10 @@ fn answer(
     let version = request.version();
     let mut guard = activity.begin(version);
     activity.closing_cancels(is_cancelled(request.headers()));
-    request.extensions_mut().insert(Scheme(scheme));
+    // What is not said is `http`: the first extension of a request costs three allocations.
+    if scheme != PLAIN {
+        request.extensions_mut().insert(Scheme(scheme));
+    }
     let refusal = h2::check(&mut request);
     let (request, reading) = RequestBody::of(request);
     let answering = match refusal {

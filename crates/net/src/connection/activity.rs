@@ -86,7 +86,8 @@ impl Activity {
         self.waiting.set(None);
         let number = self.next_answer.get();
         self.next_answer.set(number + 1);
-        AnsweringGuard { activity: Rc::clone(self), number, is_finished: false }
+        let is_h2 = version == Version::HTTP_2;
+        AnsweringGuard { activity: Rc::clone(self), number, is_h2, is_finished: false }
     }
 
     /// Whether anything was ever asked.
@@ -181,6 +182,8 @@ impl Activity {
 pub(super) struct AnsweringGuard {
     activity: Rc<Activity>,
     number: u64,
+    /// Over HTTP/1.1 the connection itself sees what its client does not take.
+    is_h2: bool,
     is_finished: bool,
 }
 
@@ -191,6 +194,9 @@ impl AnsweringGuard {
 
     /// Something of the answer is there for the client; or it is asked for more, and waits for it.
     pub(super) fn gave(&self, something: bool) {
+        if !self.is_h2 {
+            return;
+        }
         let mut untaken = self.activity.untaken.borrow_mut();
         if something {
             untaken.insert(self.number, timer_now());
@@ -209,7 +215,9 @@ impl Drop for AnsweringGuard {
     fn drop(&mut self) {
         let activity = &self.activity;
         activity.answering.set(activity.answering.get() - 1);
-        activity.untaken.borrow_mut().remove(&self.number);
+        if self.is_h2 {
+            activity.untaken.borrow_mut().remove(&self.number);
+        }
         if !self.is_finished {
             activity.broken_off.set(activity.broken_off.get() + 1);
             if activity.broken_off.get() > BROKEN_OFF_MAX {

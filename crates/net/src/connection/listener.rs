@@ -1,10 +1,12 @@
 //! Accepts the connections of one listener until the drain, and then waits for them.
 
 use std::net::TcpListener;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tidegate_runtime::{
+    dormant::Dormant,
     phase::{Phase, reached},
     task,
 };
@@ -81,9 +83,12 @@ impl Listener {
         let service = self.service.clone();
         task::spawn("client connection", async move {
             let activity = Rc::clone(&seat.activity);
+            let evicted = pin!(activity.evicted());
+            let evicted = Dormant::new(evicted);
             tokio::select! {
+                biased;
                 () = service.serve(stream, &activity) => {}
-                () = activity.evicted() => {}
+                () = evicted => {}
             }
             drop(seat);
         });

@@ -8,6 +8,8 @@
 //!   no bare carriage returns (`httparse` refuses them).
 //! - Header values are slices of what was read; none is copied.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Response, StatusCode, Version, header};
 
@@ -41,9 +43,12 @@ pub(super) fn parse(buffer: &mut BytesMut) -> Result<Option<Head>, UpstreamError
         return Err(TOO_LONG);
     }
     let text = buffer.split_to(len).freeze();
-    let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut read = httparse::Response::new(&mut lines);
-    let parsed = read.parse(&text).map_err(|error| UpstreamError::Malformed(reason(error)))?;
+    // Room for so many headers is only filled as far as there are any.
+    let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut read = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    let parsed = parser.parse_response_with_uninit_headers(&mut read, &text, &mut lines);
+    let parsed = parsed.map_err(|error| UpstreamError::Malformed(reason(error)))?;
     if !parsed.is_complete() {
         return Err(UpstreamError::Malformed("the head has no end"));
     }
