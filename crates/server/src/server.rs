@@ -36,8 +36,8 @@ use tidegate_operator::{
     reload::{self, ReloadCause, Reloaded},
 };
 use tidegate_runtime::{clock::Clock, phase::Phase};
+use tokio::runtime::LocalOptions;
 use tokio::sync::{oneshot, watch};
-use tokio::task::LocalSet;
 
 use crate::{
     fleet, listen,
@@ -397,9 +397,12 @@ fn start_thread<F: Future<Output = ()>>(
     std::thread::Builder::new()
         .name(name)
         .spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            match runtime {
-                Ok(runtime) => LocalSet::new().block_on(&runtime, run()),
+            // Its tasks stay on their thread, so the scheduler itself has them: a set of tasks
+            // inside of one task would be a second scheduler in the first, and waking that one
+            // takes a system call.
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            match builder.enable_all().build_local(LocalOptions::default()) {
+                Ok(runtime) => runtime.block_on(run()),
                 Err(error) => tracing::error!(%error, "a thread has no runtime"),
             }
         })
