@@ -21,6 +21,12 @@ impl RequestId {
         Self(u128::from(rng::draw()) << 64 | u128::from(rng::draw()))
     }
 
+    /// The one with these digits.
+    #[must_use]
+    pub const fn of_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
     /// Its digits as a number.
     #[must_use]
     pub const fn bits(self) -> u128 {

@@ -61,7 +61,16 @@ impl TraceContext {
     /// The `traceparent` header of a request's attempt, by its number.
     #[must_use]
     pub fn header_of_attempt(&self, id: RequestId, number: usize) -> String {
-        let span = attempt_span(id, number);
+        self.header_of(attempt_span(id, number))
+    }
+
+    /// The `traceparent` header that names the span of a whole request.
+    #[must_use]
+    pub fn header_of_request(&self, id: RequestId) -> String {
+        self.header_of(request_span(id))
+    }
+
+    fn header_of(&self, span: u64) -> String {
         format!("00-{:032x}-{span:016x}-{:02x}", self.trace_id, u8::from(self.is_sampled))
     }
 }

@@ -4,7 +4,7 @@ use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_gateway::{
     gateway::Gateway, log::Refused, metrics::ProbeResult, report::refused, worker::Worker,
 };
-use tidegate_journal::mcp::McpCall;
+use tidegate_journal::{mcp::McpCall, request_id::RequestId};
 use tidegate_mcp::{
     health::backend_id,
     hub::{CallRecord, CallRecordEnd, LogLine, Metric},
@@ -88,6 +88,7 @@ pub(crate) fn record(worker: &Worker, record: &CallRecord) {
     let method = (record.method, record.name.as_deref());
     let mut call = McpCall::new(*began, caller, session, server, method)
         .traced_by(record.trace_parent.as_deref());
+    call.id = record.trace_id.map_or(call.id, RequestId::of_bits);
     let span = (*began, *ended);
     // The members of a group that were asked; a server that stands alone is its only attempt.
     for it in &record.attempts {

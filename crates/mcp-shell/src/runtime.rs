@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tidegate_config::secret::Environment;
 use tidegate_core::time::Now;
 use tidegate_gateway::{gateway::Gateway, live::Live, own_request::AskRoute, worker::Worker};
-use tidegate_mcp::hub::Random;
+use tidegate_journal::{request_id::RequestId, trace_context::TraceContext};
+use tidegate_mcp::hub::{CallTrace, Random};
 use tidegate_net::secret::random_hex;
 use tidegate_runtime::rng;
 
@@ -87,5 +88,11 @@ impl Random for SystemRandom<'_> {
             Some(fleet) => fleet.parked_id(&random),
             None => Some(random),
         }
+    }
+
+    fn trace(&mut self, parent: &str) -> Option<CallTrace> {
+        let context = TraceContext::parse(parent.as_bytes())?;
+        let id = RequestId::new();
+        Some(CallTrace { id: id.bits(), header: context.header_of_request(id) })
     }
 }

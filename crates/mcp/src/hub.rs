@@ -122,6 +122,20 @@ pub trait Random {
     fn parked_id(&mut self) -> Option<String> {
         self.secret_id()
     }
+    /// A place of the gateway's own in the trace that a client's `traceparent` names; none if that
+    /// is not valid, or if nobody keeps traces.
+    fn trace(&mut self, _parent: &str) -> Option<CallTrace> {
+        None
+    }
+}
+
+/// A call's place in a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTrace {
+    /// The id under which the call is to be recorded.
+    pub id: u128,
+    /// The `traceparent` for the server: it names the call's own span.
+    pub header: String,
 }
 
 /// What a reader of a stream does next.

@@ -351,6 +351,8 @@ pub struct CallRecord {
     pub id: String,
     /// `_meta.traceparent` of the request: the client's place in a trace.
     pub trace_parent: Option<String>,
+    /// The id of the record, if a server was told a span of it.
+    pub trace_id: Option<u128>,
     /// The members that were asked, in order; empty unless it went to a group.
     pub attempts: Vec<Attempted>,
     /// How it ended.

@@ -305,7 +305,7 @@ impl Hub {
         let call = self.calls.get(id)?;
         let Requested::Relay(what) = call.requested else { return None };
         let (client, is_wrapped) = (call.client, call.relay.is_wrapped);
-        let refused = match self.route_of(id, what, is_wrapped) {
+        let refused = match self.route_of(env.random, id, what, is_wrapped) {
             Ok(route) => {
                 let call = self.calls.get_mut(id)?;
                 call.relay.route = Some(Box::new(route));
@@ -362,7 +362,7 @@ impl Hub {
         let params = Params::parse(self.calls.get(id)?.params.as_deref()).ok();
         let name = params.and_then(|it| it.text("name"));
         let answered = Answered::Unavailable(unavailable);
-        self.record(env.now, id, (what, caller.began), (&group, name), &answered);
+        self.record(env.now, id, (what, caller.began), (&group, name, None), &answered);
         self.complete(env, id, made);
         None
     }
@@ -476,7 +476,9 @@ impl Hub {
             }
             answered => answered,
         };
-        self.record(env.now, id, (what, began), (&route.group, route.name), &answered);
+        let trace_id = route.trace.map(|it| it.id);
+        let about = (&*route.group, route.name, trace_id);
+        self.record(env.now, id, (what, began), about, &answered);
         let made = match answered {
             // It was a part of a message that has been read.
             Answered::Reply(Ok(part)) => Ok(text(part)),
@@ -495,7 +497,7 @@ impl Hub {
         now: Now,
         id: CallId,
         (what, began): (Relayed, Now),
-        (group, name): (&ServerGroup, Option<String>),
+        (group, name, trace_id): (&ServerGroup, Option<String>, Option<u128>),
         answered: &Answered,
     ) {
         if matches!(what, Relayed::Subscribe | Relayed::Unsubscribe) {
@@ -521,7 +523,8 @@ impl Hub {
             method: what.method(),
             name,
             id: call.id.to_string(),
-            trace_parent: params.and_then(|params| text_of(&params.meta("traceparent")?)),
+            trace_parent: params.and_then(|params| params.trace_parent()),
+            trace_id,
             attempts: call.relay.attempts.clone(),
             end,
         })));
@@ -562,9 +565,4 @@ pub(super) fn unavailable(group: &ServerGroup, cause: Cause) -> Unavailable {
 
 fn text(part: Bytes) -> String {
     String::from_utf8(part.into()).unwrap_or_default()
-}
-
-/// The text that a value holds, if it is one.
-fn text_of(value: &serde_json::value::RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
 }

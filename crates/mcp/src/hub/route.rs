@@ -8,7 +8,7 @@ use super::calls::Requested;
 use super::ids::{CallId, ClientId};
 use super::relay::Relayed;
 use super::server::ServerGroup;
-use super::{Hub, ids::LinkId, relay::Answered};
+use super::{CallTrace, Hub, Random, ids::LinkId, relay::Answered};
 use crate::{
     call::Replayability,
     catalogue::Catalogue,
@@ -30,6 +30,8 @@ pub(super) struct CallRoute {
     pub(super) tool: Option<Arc<str>>,
     /// Headers that repeat arguments.
     pub(super) mirrored: Vec<(String, String)>,
+    /// The call's own place in the client's trace, which its server is told.
+    pub(super) trace: Option<CallTrace>,
 }
 
 /// A request that goes nowhere: an error's code and words.
@@ -40,6 +42,7 @@ impl Hub {
     /// of its own.
     pub(super) fn route_of(
         &mut self,
+        random: &mut dyn Random,
         id: CallId,
         what: Relayed,
         is_wrapped: bool,
@@ -95,11 +98,16 @@ impl Hub {
             }
         };
         let progress = params.progress_token();
+        let trace = params.trace_parent().and_then(|parent| random.trace(&parent));
+        if let Some(trace) = &trace {
+            // A `_meta` that is no object was refused when the message came in.
+            drop(params.set_trace_parent(&trace.header));
+        }
         let params = RawValue::from_string(params.to_json());
         let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
         let group = self.group_at(client, slot).ok_or_else(gone)?;
         let (name, tool) = (named, described);
-        Ok(CallRoute { group, params, replayability, progress, name, tool, mirrored })
+        Ok(CallRoute { group, params, replayability, progress, name, tool, mirrored, trace })
     }
 
     fn resource(

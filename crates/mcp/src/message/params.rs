@@ -15,6 +15,9 @@ const KNOWN: &[&str] =
 const KNOWN_REF: &[&str] = &["type", "name", "uri"];
 /// The same in `_meta`.
 const KNOWN_META: &[&str] = &["progressToken"];
+
+/// Where a caller says which span of a trace it is in (W3C Trace Context).
+const TRACE_PARENT: &str = "traceparent";
 /// What begins with this in `_meta` belongs to the protocol.
 const RESERVED: &str = "io.modelcontextprotocol/";
 /// The one reserved key that sessions have too: it ties a message to a task.
@@ -110,6 +113,22 @@ impl<'a> Params<'a> {
             Some(token) => meta.set("progressToken", number_value(token)),
             None => _ = meta.remove("progressToken"),
         })
+    }
+
+    /// The caller's place in a trace.
+    #[must_use]
+    pub fn trace_parent(&self) -> Option<String> {
+        // Most calls are no part of a trace.
+        self.get("_meta").filter(|meta| meta.get().contains(TRACE_PARENT))?;
+        serde_json::from_str(self.meta(TRACE_PARENT)?.get()).ok()
+    }
+
+    /// Names another place in the trace.
+    ///
+    /// # Errors
+    /// `_meta` is flawed.
+    pub fn set_trace_parent(&mut self, header: &str) -> Result<(), Flaw> {
+        self.0.edit("_meta", KNOWN_META, |meta| meta.set_text(TRACE_PARENT, header))
     }
 
     /// Takes out of `_meta` what only the stateless era knows: a server with sessions may refuse

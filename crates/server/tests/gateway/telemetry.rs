@@ -176,12 +176,18 @@ fn the_trace_of_an_mcp_client_goes_through_the_gateway_to_the_server() {
     }
     stop(gate);
     let received = server.received_of("tools/call");
-    assert_eq!(received[0].meta("traceparent"), &trace_parent, "the server's side of the trace");
+    let told: Vec<_> = received.iter().map(|it| it.meta("traceparent").clone()).collect();
     let spans = collector.spans();
     let requests = of_kind(&spans, SERVER);
     let places: Vec<_> = requests.iter().map(|it| it.parent.as_str()).collect();
     assert_eq!(places, [CALLER_SPAN, ""], "one was not sampled, one begins a trace: {spans:#?}");
     assert_eq!(requests[0].trace, TRACE);
+    let own = format!("00-{TRACE}-{}-01", requests[0].id);
+    assert_eq!(told[0], own, "the server's side of the trace is a child of the gateway's");
+    let unsampled = told[1].as_str().unwrap_or_default();
+    assert!(unsampled.starts_with(&format!("00-{TRACE}-")) && unsampled.ends_with("-00"));
+    assert!(!unsampled.contains(CALLER_SPAN), "{unsampled}");
+    assert_eq!(told[2], "00-zz-1-01", "what is not valid is handed on as it came");
     let attempts = of_kind(&spans, CLIENT);
     for (attempt, request) in attempts.iter().zip(&requests) {
         assert_eq!((&attempt.trace, &attempt.parent), (&request.trace, &request.id));
