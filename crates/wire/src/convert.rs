@@ -18,9 +18,9 @@
 //!   know of the request.
 //! - [`embeddings`]: the same for vectors, between the two dialects that have them; `count`: for
 //!   counts of tokens. [`exchange`]: one request and its answer, whatever it asks for.
-//! - `mixed`, `names`, `ids`, `schema`, `servers`, `order`: what all dialects share: fields of
-//!   another dialect, names of tools, ids and schemas that a vendor refuses, odd servers, the order
-//!   of events.
+//! - `bounds`, `mixed`, `names`, `ids`, `schema`, `servers`, `order`: what all dialects share: how
+//!   long a field may be, fields of another dialect, names of tools, ids and schemas that a vendor
+//!   refuses, odd servers, the order of events.
 //! - [`fields`]: reading JSON objects field by field, with a path for every complaint. `json_out`:
 //!   writing them.
 //!
@@ -44,6 +44,7 @@
 //! - No clock, no randomness, no I/O: times and identifiers come in as arguments.
 
 pub mod api_error;
+mod bounds;
 pub mod chat;
 pub mod context;
 mod count;

@@ -1,5 +1,8 @@
 //! Why a conversion cannot be made.
 
+/// How many letters of a field's name, or of what is wrong with it, are told.
+const MAX_QUOTED: usize = 200;
+
 /// A request that cannot be converted. Nothing of it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFault {
@@ -40,12 +43,20 @@ impl RequestFault {
     /// A field that is wrong.
     #[must_use]
     pub fn invalid(param: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Invalid { param: param.into(), problem: problem.into() }
+        Self::Invalid { param: quoted(param.into()), problem: quoted(problem.into()) }
     }
 
     /// A thing that the target's dialect cannot say.
     #[must_use]
     pub fn impossible(what: impl Into<String>) -> Self {
-        Self::Impossible { what: what.into() }
+        Self::Impossible { what: quoted(what.into()) }
+    }
+}
+
+/// A text that may quote the client: not more of it than a reader would look at.
+fn quoted(text: String) -> String {
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
+use super::bounds::{MAX_ID, MAX_NAME, MAX_STOPS, MAX_WORD, problem};
 use super::fault::{ReplyFault, RequestFault};
 use super::json_in::Json;
 use super::notes::Notes;
@@ -90,6 +91,69 @@ impl<'a> Fields<'a> {
     /// It is missing or something else.
     pub fn required_string(&mut self, key: &str) -> Read<String> {
         self.string(key)?.ok_or_else(|| self.fault(key, "is missing"))
+    }
+
+    /// Takes a string of at most so many bytes.
+    ///
+    /// # Errors
+    /// It is something else, or longer.
+    pub fn short(&mut self, key: &str, most: usize) -> Read<Option<String>> {
+        let text = self.string(key)?;
+        match text.as_ref().and_then(|text| problem(text.len(), most)) {
+            Some(problem) => Err(self.fault(key, problem)),
+            None => Ok(text),
+        }
+    }
+
+    /// The same for one that must be there.
+    ///
+    /// # Errors
+    /// As for [`Self::short`], or it is missing.
+    pub fn required_short(&mut self, key: &str, most: usize) -> Read<String> {
+        self.short(key, most)?.ok_or_else(|| self.fault(key, "is missing"))
+    }
+
+    /// Takes the id of a call that must be there.
+    ///
+    /// # Errors
+    /// It is missing, something else, or too long.
+    pub fn required_id(&mut self, key: &str) -> Read<String> {
+        self.required_short(key, MAX_ID)
+    }
+
+    /// Takes the name of a tool that must be there.
+    ///
+    /// # Errors
+    /// It is missing, something else, or too long.
+    pub fn required_name(&mut self, key: &str) -> Read<String> {
+        self.required_short(key, MAX_NAME)
+    }
+
+    /// Takes stop sequences: a list of texts, or one text where the dialect has that too.
+    ///
+    /// # Errors
+    /// It is something else, they are too many, or one is too long.
+    pub fn stops(&mut self, key: &str, may_be_one: bool) -> Read<Vec<String>> {
+        let values = match self.take_json(key) {
+            None => return Ok(Vec::new()),
+            Some(Json::Array(values)) => values,
+            Some(one @ Json::String(_)) if may_be_one => vec![one],
+            Some(_) => return Err(self.fault(key, "must be a list of strings")),
+        };
+        if values.len() > MAX_STOPS {
+            return Err(self.fault(key, format!("has more than {MAX_STOPS} elements")));
+        }
+        let mut stops = Vec::with_capacity(values.len());
+        for (at, value) in values.into_iter().enumerate() {
+            let Json::String(text) = value else {
+                return Err(self.fault(key, "must be a list of strings"));
+            };
+            if let Some(problem) = problem(text.len(), MAX_WORD) {
+                return Err(RequestFault::invalid(element_path(&self.path(key), at), problem));
+            }
+            stops.push(text);
+        }
+        Ok(stops)
     }
 
     /// Takes a bool.

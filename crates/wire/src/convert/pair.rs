@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::stream::{ReadStream, WriteStream};
 use super::stream_converter::StreamConverter;
 use super::target::TargetProfile;
-use super::{chat, gemini, ids, messages, names, responses};
+use super::{bounds, chat, gemini, ids, messages, names, responses};
 use crate::dialect::Dialect;
 use crate::gemini::{GeminiMethod, path_of};
 
@@ -115,6 +115,7 @@ impl DialectPair {
             Dialect::Gemini => gemini::request_in::read_request(body, self.is_stream, &mut notes)?,
             _ => chat::request_in::read_request(body, &mut notes)?,
         };
+        bounds::check_carried(&request.other)?;
         if request.is_empty() {
             let field = match self.client {
                 Dialect::OpenAiResponses => "input",
@@ -167,6 +168,7 @@ impl DialectPair {
             Dialect::Gemini => gemini::reply_in::read_reply(body)?,
             _ => chat::reply_in::read_reply(body)?,
         };
+        bounds::check_reply(&reply.id, &reply.model, &reply.parts)?;
         context.restore(&mut reply.parts);
         Ok(match self.client {
             Dialect::AnthropicMessages => messages::reply_out::write_reply(&reply)?,

@@ -7,6 +7,8 @@
 //! - OpenAI's strict mode wants every object closed and every field required. A schema that is not
 //!   so is sent without the promise, with a note.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::notes::Notes;
@@ -67,9 +69,10 @@ fn is_strict(schema: &Value, depth: usize) -> bool {
     if map.get("type").is_some_and(is_object) || map.contains_key("properties") {
         let empty = Map::new();
         let fields = map.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-        let required = map.get("required").and_then(Value::as_array);
-        let is_required =
-            |name: &String| required.is_some_and(|all| all.iter().any(|it| it == name));
+        let required = map.get("required").and_then(Value::as_array).into_iter().flatten();
+        // Clients decide how many there are, so they are not looked through for every field.
+        let required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
+        let is_required = |name: &String| required.contains(name.as_str());
         let is_closed = map.get("additionalProperties") == Some(&Value::Bool(false));
         if !is_closed || !fields.keys().all(is_required) {
             return false;

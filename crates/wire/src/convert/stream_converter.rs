@@ -12,6 +12,7 @@
 
 use bytes::Bytes;
 
+use super::bounds::check_event;
 use super::context::{ReplyContext, free_text_of};
 use super::fault::ReplyFault;
 use super::order::EventOrder;
@@ -104,6 +105,7 @@ impl StreamConverter {
             self.order.add(event, &mut self.ordered);
         }
         for event in self.ordered.drain(..) {
+            check_event(&event)?;
             for event in restored(event, &self.context, &mut self.free_text)? {
                 self.writer.write(event, out);
             }

@@ -117,3 +117,62 @@ fn an_endless_call_is_given_up_by_who_must_hold_it() {
         assert!(held < most, "{exchange:?} held {held}");
     }
 }
+
+/// Calls that lie in each other are told one after the other, however deep they lie: the reader
+/// must not need the stack for it, of which a thread has little.
+#[test]
+fn calls_that_lie_in_each_other_need_no_stack() {
+    const CALLS: u64 = 1200;
+    let added = |at: u64| {
+        json!({"type": "response.output_item.added", "output_index": at,
+            "item": {"type": "function_call", "call_id": format!("c{at}"), "name": "f"}})
+    };
+    let done = |at: u64| {
+        json!({"type": "response.output_item.done", "output_index": at,
+            "item": {"type": "function_call", "call_id": format!("c{at}"), "name": "f",
+                "arguments": "{}"}})
+    };
+    let frames: Vec<Bytes> =
+        (0..CALLS).map(added).chain((0..CALLS).rev().map(done)).map(|event| data(&event)).collect();
+    for exchange in clients(Spoken::Responses) {
+        let frames = frames.clone();
+        let converted = std::thread::Builder::new().stack_size(128 * 1024).spawn(move || {
+            let pair = exchange.pair(true).expect("two dialects");
+            let mut converter = pair.stream(&ReplyContext::default(), 1 << 20);
+            let mut out = Vec::new();
+            for frame in frames {
+                converter.feed(frame, &mut out).expect("within the limit");
+            }
+            String::from_utf8(out).expect("text")
+        });
+        let out = converted.expect("a thread").join().expect("no panic");
+        for at in 0..CALLS {
+            assert!(out.contains(&format!("\"c{at}\"")), "{exchange:?} lost call {at}");
+        }
+    }
+}
+
+#[test]
+fn ids_and_names_of_a_provider_have_a_bound() {
+    let long = "x".repeat(64 * 1024);
+    let text = || chat_delta(json!({ "content": "x" }));
+    for exchange in clients(Spoken::Chat) {
+        for (key, is_long) in [("id", true), ("model", true), ("created", false)] {
+            let mut first = text();
+            first[key] = json!(long);
+            let (_, is_given_up) = peak(exchange, &[first], &|_| text());
+            assert_eq!(is_given_up, is_long, "{exchange:?} {key}");
+        }
+        for (id, name) in [(&*long, "f"), ("c", &long)] {
+            let call = json!({"tool_calls": [{"index": 0, "id": id,
+                "function": {"name": name, "arguments": "{}"}}]});
+            let (_, is_given_up) = peak(exchange, &[chat_delta(call.clone())], &|_| text());
+            assert!(is_given_up, "{exchange:?}");
+            let whole = json!({"id": "c", "model": "m", "choices": [{"index": 0,
+                "finish_reason": "tool_calls", "message": call}]});
+            let pair = exchange.pair(false).expect("two dialects");
+            let reply = pair.reply(whole.to_string().as_bytes(), &ReplyContext::default());
+            assert!(reply.is_err(), "{exchange:?}: a whole answer is no different");
+        }
+    }
+}

@@ -6,7 +6,8 @@
 //! - [`cells`]: the cases and what each expects. [`page`]: `docs/dialect-matrix.md`.
 //! - [`requests`], [`details`] and [`answers`]: rules that no cell shows. [`order`]: streams that
 //!   break their own rules. [`splits`]: how a stream is cut. [`returns`]: there and back again.
-//!   [`hostile`]: damaged samples. [`bounds`]: what a converter holds.
+//!   [`hostile`]: damaged samples. [`bounds`]: what a converter holds. [`limits`]: how long a field
+//!   of a request may be.
 
 mod answers;
 mod asked;
@@ -15,6 +16,7 @@ mod cells;
 mod details;
 mod drive;
 mod hostile;
+mod limits;
 mod order;
 mod page;
 mod readers;

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::convert::bounds::{MAX_NAME, MAX_WORD};
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
@@ -61,8 +62,8 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     if let Some(mut options) = fields.object("stream_options")? {
         request.includes_usage = options.boolean("include_usage")?.unwrap_or_default();
     }
-    request.user = fields.string("user")?;
-    request.prompt_cache_key = fields.string("prompt_cache_key")?;
+    request.user = fields.short("user", MAX_WORD)?;
+    request.prompt_cache_key = fields.short("prompt_cache_key", MAX_WORD)?;
     fields.take("model");
     request.other = fields.rest();
     Ok(request)
@@ -82,15 +83,7 @@ fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Re
     let alternatives = fields.count("top_logprobs")?;
     let is_wanted = fields.boolean("logprobs")?.unwrap_or_default();
     sampling.logprobs = is_wanted.then(|| alternatives.unwrap_or_default());
-    sampling.stop = match fields.take_json("stop") {
-        None => Vec::new(),
-        Some(Json::String(text)) => vec![text],
-        Some(Json::Array(texts)) => {
-            let texts: Option<Vec<String>> = texts.into_iter().map(Json::into_text).collect();
-            texts.ok_or_else(|| fields.fault("stop", "must be a string or an array of them"))?
-        }
-        Some(_) => return Err(fields.fault("stop", "must be a string or an array of them")),
-    };
+    sampling.stop = fields.stops("stop", true)?;
     Ok(())
 }
 
@@ -113,7 +106,7 @@ fn read_output(fields: &mut Fields<'_>) -> Read<OutputFormat> {
             let inner = format.object("json_schema")?;
             let mut inner = inner.ok_or_else(|| format.fault("json_schema", "is missing"))?;
             Ok(OutputFormat::Schema(OutputSchema {
-                name: inner.string("name")?.unwrap_or_else(|| "response".to_owned()),
+                name: inner.short("name", MAX_NAME)?.unwrap_or_else(|| "response".to_owned()),
                 description: inner.string("description")?,
                 is_strict: inner.boolean("strict")?,
                 schema: inner.take("schema").unwrap_or_else(|| serde_json::json!({})),
@@ -137,7 +130,7 @@ fn read_tool(mut tool: Fields<'_>, notes: &mut Notes) -> Read<ToolDefinition> {
         false => ToolInput::Schema(read_schema(&mut body)?),
         true => ToolInput::FreeText(body.take("format")),
     };
-    let name = body.required_string("name")?;
+    let name = body.required_name("name")?;
     let description = body.string("description")?;
     let is_strict = body.boolean("strict")?;
     body.note_rest(notes);
@@ -169,9 +162,7 @@ fn read_tool_choice(fields: &mut Fields<'_>) -> Read<Option<ToolChoice>> {
                 return Err(choice.fault(&kind, "is missing"));
             };
             match kind.as_str() {
-                "function" | "custom" => {
-                    Ok(Some(ToolChoice::Named(named.required_string("name")?)))
-                }
+                "function" | "custom" => Ok(Some(ToolChoice::Named(named.required_name("name")?))),
                 "allowed_tools" => Err(RequestFault::impossible("`tool_choice.allowed_tools`")),
                 _ => Err(choice.fault("type", words)),
             }
@@ -211,7 +202,7 @@ fn read_message(
             request.push(Role::Assistant, parts);
         }
         "tool" => {
-            let call_id = message.required_string("tool_call_id")?;
+            let call_id = message.required_id("tool_call_id")?;
             let content = read_content(&mut message, notes)?;
             let is_free_text = free_text_calls.contains(&call_id);
             let result = ToolResult { call_id, name: None, content, is_error: false, is_free_text };
@@ -254,7 +245,7 @@ fn read_assistant(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>
 }
 
 fn read_tool_call(mut call: Fields<'_>) -> Read<ToolCall> {
-    let id = call.required_string("id")?;
+    let id = call.required_id("id")?;
     let kind = call.string("type")?.unwrap_or_else(|| "function".to_owned());
     let body = call.object(&kind)?;
     let mut body = body.ok_or_else(|| call.fault(&kind, "is missing"))?;
@@ -262,7 +253,7 @@ fn read_tool_call(mut call: Fields<'_>) -> Read<ToolCall> {
     let key = if is_free_text { "input" } else { "arguments" };
     Ok(ToolCall {
         id,
-        name: body.required_string("name")?,
+        name: body.required_name("name")?,
         arguments: body.string(key)?.unwrap_or_default(),
         seal: read_signature(&mut call)?,
         is_free_text,

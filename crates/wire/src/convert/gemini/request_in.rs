@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Map, Value};
 
 use super::{schema, signature, spelling, thinking};
+use crate::convert::bounds::MAX_ID;
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::{Fields, parsed};
 use crate::convert::json_in::Json;
@@ -83,7 +84,9 @@ fn system(path: String, instruction: Json<'_>) -> Read<Vec<Part>> {
 #[derive(Default)]
 struct KnownCalls {
     ids: BTreeSet<String>,
-    count: usize,
+    /// No call without an id gets a smaller number. It never goes back, because to look for a free
+    /// one from the start for every call would take the square of their number.
+    next: usize,
     /// Calls whose result was named by its id.
     answered: BTreeSet<String>,
     /// Calls by name, the first first, until a result without an id answers them.
@@ -93,13 +96,12 @@ struct KnownCalls {
 impl KnownCalls {
     fn add(&mut self, id: Option<String>, name: &str) -> String {
         let id = id.unwrap_or_else(|| {
-            let mut number = self.count;
-            while self.ids.contains(&format!("call_{number}")) {
-                number += 1;
+            while self.ids.contains(&format!("call_{}", self.next)) {
+                self.next += 1;
             }
-            format!("call_{number}")
+            format!("call_{}", self.next)
         });
-        self.count += 1;
+        self.next += 1;
         self.ids.insert(id.clone());
         self.open.entry(name.to_owned()).or_default().push_back(id.clone());
         id
@@ -153,13 +155,13 @@ fn part(
     let seal = fields.string("thoughtSignature")?.and_then(signature::read);
     let is_thought = fields.boolean("thought")?.unwrap_or_default();
     if let Some(mut call) = fields.object("functionCall")? {
-        let name = call.required_string("name")?;
+        let name = call.required_name("name")?;
         let arguments = match call.take("args") {
             None => "{}".to_owned(),
             Some(args @ Value::Object(_)) => args.to_string(),
             Some(_) => return Err(call.fault("args", "must be an object")),
         };
-        let id = calls.add(call.string("id")?, &name);
+        let id = calls.add(call.short("id", MAX_ID)?, &name);
         let call = ToolCall { id, name, arguments, seal, is_free_text: false };
         parts.push(Part::new(Content::ToolCall(call)));
     } else if let Some(result) = fields.object("functionResponse")? {
@@ -196,8 +198,8 @@ fn part(
 }
 
 fn tool_result(mut fields: Fields<'_>, calls: &mut KnownCalls) -> Read<ToolResult> {
-    let name = fields.required_string("name")?;
-    let id = fields.string("id")?;
+    let name = fields.required_name("name")?;
+    let id = fields.short("id", MAX_ID)?;
     let response = fields.take("response").unwrap_or(Value::Object(Map::new()));
     let (text, is_error) = result_text(response);
     let mut content = vec![Part::text(text)];
@@ -256,7 +258,7 @@ fn tools(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut No
         let parameters = function.take("parameters").map(schema::read);
         let json_schema = function.take("parametersJsonSchema");
         request.tools.push(ToolDefinition {
-            name: function.required_string("name")?,
+            name: function.required_name("name")?,
             description: function.string("description")?,
             input: ToolInput::Schema(json_schema.or(parameters)),
             is_strict: None,
@@ -306,13 +308,7 @@ fn tool_choice(
 }
 
 fn generation_config(mut config: Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
-    let mut stop = Vec::new();
-    for one in config.list("stopSequences")? {
-        match one {
-            Json::String(text) => stop.push(text),
-            _ => return Err(config.fault("stopSequences", "must be a list of strings")),
-        }
-    }
+    let stop = config.stops("stopSequences", false)?;
     let wants_logprobs = config.boolean("responseLogprobs")?.unwrap_or_default();
     let alternatives = config.count("logprobs")?;
     request.sampling = Sampling {

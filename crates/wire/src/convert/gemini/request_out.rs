@@ -56,8 +56,14 @@ pub fn write_request(
             system.extend(message.parts.iter().filter_map(text_of));
             continue;
         }
-        let mut writer =
-            PartsWriter { names: &names, target, notes, parts: Vec::new(), pending: None };
+        let mut writer = PartsWriter {
+            names: &names,
+            target,
+            notes,
+            parts: Vec::new(),
+            pending: None,
+            has_called: false,
+        };
         for part in &message.parts {
             writer.part(part)?;
         }
@@ -113,6 +119,8 @@ struct PartsWriter<'a> {
     parts: Vec<Value>,
     /// A signature that belongs to the next text or call.
     pending: Option<String>,
+    /// Whether the message has a call already.
+    has_called: bool,
 }
 
 impl PartsWriter<'_> {
@@ -171,7 +179,7 @@ impl PartsWriter<'_> {
         let mut value = object([("functionCall", call_value)]);
         self.sign(&mut value, call.seal.as_ref());
         // Of parallel calls Gemini signs the first only.
-        let is_first = !self.parts.iter().any(|part| part.get("functionCall").is_some());
+        let is_first = !std::mem::replace(&mut self.has_called, true);
         let is_signed = value.get("thoughtSignature").is_some();
         if is_first && !is_signed && thinking::wants_signatures(self.target.model) {
             self.notes.rewritten("tool call", "another model's call was marked as such");

@@ -8,6 +8,7 @@
 
 use serde_json::Value;
 
+use crate::convert::bounds::MAX_WORD;
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
@@ -60,7 +61,7 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     read_sampling(&mut fields, &mut request)?;
     read_output(&mut fields, &mut request, notes)?;
     if let Some(mut metadata) = fields.object("metadata")? {
-        request.user = metadata.string("user_id")?;
+        request.user = metadata.short("user_id", MAX_WORD)?;
     }
     // A word that OpenAI has too, with other values.
     if fields.take("service_tier").is_some() {
@@ -77,10 +78,7 @@ fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Re
     sampling.temperature = fields.number("temperature")?;
     sampling.top_p = fields.number("top_p")?;
     sampling.top_k = fields.count("top_k")?;
-    let stops: Option<Vec<String>> =
-        fields.list("stop_sequences")?.into_iter().map(Json::into_text).collect();
-    let stops = stops.ok_or_else(|| fields.fault("stop_sequences", "must be strings"))?;
-    request.sampling.stop = stops;
+    sampling.stop = fields.stops("stop_sequences", false)?;
     request.is_stream = fields.boolean("stream")?.unwrap_or_default();
     Ok(())
 }
@@ -147,7 +145,7 @@ fn read_tool(mut tool: Fields<'_>, request: &mut GenerationRequest, notes: &mut 
         return Err(tool.fault("input_schema", "must be an object"));
     }
     request.tools.push(ToolDefinition {
-        name: tool.required_string("name")?,
+        name: tool.required_name("name")?,
         description: tool.string("description")?,
         input: ToolInput::Schema(schema),
         is_strict: tool.boolean("strict")?,
@@ -163,7 +161,7 @@ fn read_tool_choice(fields: &mut Fields<'_>, request: &mut GenerationRequest) ->
         "auto" => ToolChoice::Auto,
         "any" => ToolChoice::Required,
         "none" => ToolChoice::Disabled,
-        "tool" => ToolChoice::Named(choice.required_string("name")?),
+        "tool" => ToolChoice::Named(choice.required_name("name")?),
         _ => return Err(choice.fault("type", "must be `auto`, `any`, `tool` or `none`")),
     });
     let is_single = choice.boolean("disable_parallel_tool_use")?;
@@ -215,15 +213,15 @@ fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> Read<Option<Part>> {
                 return Err(block.fault("input", "must be an object"));
             }
             Content::ToolCall(ToolCall {
-                id: block.required_string("id")?,
-                name: block.required_string("name")?,
+                id: block.required_id("id")?,
+                name: block.required_name("name")?,
                 arguments: input.to_string(),
                 seal: None,
                 is_free_text: false,
             })
         }
         "tool_result" => Content::ToolResult(ToolResult {
-            call_id: block.required_string("tool_use_id")?,
+            call_id: block.required_id("tool_use_id")?,
             name: None,
             content: read_blocks(&mut block, "content", notes)?,
             is_error: block.boolean("is_error")?.unwrap_or_default(),

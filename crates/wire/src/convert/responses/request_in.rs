@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::content;
 use super::item::OWN_REASONING;
+use crate::convert::bounds::{MAX_NAME, MAX_WORD};
 use crate::convert::fault::RequestFault;
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
@@ -56,8 +57,8 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
         is_stream: fields.boolean("stream")?.unwrap_or_default(),
         includes_usage: true,
         parallel_tools: fields.boolean("parallel_tool_calls")?,
-        user: fields.string("user")?,
-        prompt_cache_key: fields.string("prompt_cache_key")?,
+        user: fields.short("user", MAX_WORD)?,
+        prompt_cache_key: fields.short("prompt_cache_key", MAX_WORD)?,
         ..GenerationRequest::default()
     };
     if let Some(text) = fields.string("instructions")?.filter(|text| !text.is_empty()) {
@@ -117,8 +118,8 @@ fn item(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Not
             let is_free_text = kind == "custom_tool_call";
             let key = if is_free_text { "input" } else { "arguments" };
             let call = ToolCall {
-                id: fields.required_string("call_id")?,
-                name: fields.required_string("name")?,
+                id: fields.required_id("call_id")?,
+                name: fields.required_name("name")?,
                 arguments: fields.required_string(key)?,
                 seal: None,
                 is_free_text,
@@ -127,7 +128,7 @@ fn item(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Not
         }
         "function_call_output" | "custom_tool_call_output" => {
             let result = ToolResult {
-                call_id: fields.required_string("call_id")?,
+                call_id: fields.required_id("call_id")?,
                 name: None,
                 content: content::read(&mut fields, "output", notes)?,
                 is_error: false,
@@ -215,7 +216,7 @@ fn tool(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Not
         }
     };
     request.tools.push(ToolDefinition {
-        name: fields.required_string("name")?,
+        name: fields.required_name("name")?,
         description: fields.string("description")?,
         input,
         is_strict: fields.boolean("strict")?,
@@ -240,12 +241,12 @@ fn tool_choice(
     }
     let mut choice = Fields::new(fields.path("tool_choice"), value)?;
     request.tool_choice = match choice.required_string("type")?.as_str() {
-        "function" | "custom" => Some(ToolChoice::Named(choice.required_string("name")?)),
+        "function" | "custom" => Some(ToolChoice::Named(choice.required_name("name")?)),
         "allowed_tools" => {
             let word = choice.required_string("mode")?;
             let mut names = Vec::new();
             for mut tool in choice.objects_up_to("tools", MAX_TOOLS)? {
-                names.extend(tool.string("name")?);
+                names.extend(tool.short("name", MAX_NAME)?);
             }
             // Only the allowed ones are offered, which says the same.
             request.tools.retain(|tool| names.contains(&tool.name));
@@ -294,7 +295,7 @@ fn output(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<Outp
         "text" => OutputFormat::Text,
         "json_object" => OutputFormat::Json,
         "json_schema" => OutputFormat::Schema(OutputSchema {
-            name: format.required_string("name")?,
+            name: format.required_name("name")?,
             description: format.string("description")?,
             schema: format.take("schema").ok_or_else(|| format.fault("schema", "is missing"))?,
             is_strict: format.boolean("strict")?,

@@ -6,7 +6,7 @@
 //!   within [`HELD_LIMIT`].
 //! - The answer in the last event is told only where no event before it had content.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
@@ -232,10 +232,31 @@ impl ResponsesStreamReader {
         if !self.has_started {
             self.start(Map::new(), events);
         }
+        if !self.tell_one(item, event, events) {
+            return;
+        }
+        // A loop, because calls may lie in each other as deep as the limit allows.
+        let mut waiting = VecDeque::from(self.take_held());
+        while let Some((item, event)) = waiting.pop_front() {
+            if self.tell_one(item, event, events) {
+                for held in self.take_held().into_iter().rev() {
+                    waiting.push_front(held);
+                }
+            }
+        }
+    }
+
+    fn take_held(&mut self) -> Vec<(u64, StreamEvent)> {
+        self.held_bytes = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether a call ended with it, so that what was held back can be told.
+    fn tell_one(&mut self, item: u64, event: StreamEvent, events: &mut Vec<StreamEvent>) -> bool {
         if self.open.is_some_and(|open| open != item) {
             self.held_bytes = self.held_bytes.saturating_add(size_of(&event));
             self.held.push((item, event));
-            return;
+            return false;
         }
         match event {
             StreamEvent::ToolCallStart { .. } if self.open.is_some() => {}
@@ -247,13 +268,11 @@ impl ResponsesStreamReader {
             StreamEvent::ToolCallEnd => {
                 self.open = None;
                 events.push(event);
-                self.held_bytes = 0;
-                for (item, event) in std::mem::take(&mut self.held) {
-                    self.tell(item, event, events);
-                }
+                return true;
             }
             event => events.push(event),
         }
+        false
     }
 
     fn end(
