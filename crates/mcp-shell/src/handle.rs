@@ -214,18 +214,7 @@ impl McpHandle {
         };
         let (sender, answered) = oneshot::channel();
         let token = self.token();
-        let request = McpRequest {
-            token,
-            method: HttpMethod::Post,
-            session: None,
-            version: None,
-            last_event: None,
-            prefers_events: false,
-            headers: Vec::new(),
-            body,
-            large,
-            caller: "".into(),
-        };
+        let request = McpRequest { large, ..McpRequest::post(token, body) };
         let request = Box::new(head.into_request(request)?);
         let came = Came::FromPeer;
         if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {

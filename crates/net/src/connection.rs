@@ -31,7 +31,7 @@ mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tidegate_runtime::{
-    clock::timer_now,
+    dormant::Dormant,
     phase::{Phase, reached},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -57,10 +57,8 @@ pub use self::request_body::RequestBody;
 pub use self::tls::{Certificates, Presented, TlsProblem, TlsTexts};
 use crate::client_body::ClientBody;
 
-/// How long a connection that was just made may take for its first request, at the drain, and how
-/// often it is looked at meanwhile.
+/// How long a connection that was just made may take for its first request, at the drain.
 const FIRST_REQUEST_WITHIN: Duration = Duration::from_millis(250);
-const FIRST_REQUEST_STEP: Duration = Duration::from_millis(5);
 
 /// An answer that is being made.
 pub type Answering = Pin<Box<dyn Future<Output = Response<ClientBody>>>>;
@@ -137,10 +135,13 @@ impl Service {
             .max_buf_size(self.limits.bytes.max(8192))
             .serve_connection(TokioIo::new(io), service);
         tokio::pin!(connection);
+        let may_close = pin!(self.may_close(activity));
+        let may_close = Dormant::new(may_close);
         tokio::select! {
+            biased;
             // A client that breaks its connection is its own affair.
             _ = connection.as_mut() => {}
-            () = self.may_close(activity) => {
+            () = may_close => {
                 connection.as_mut().graceful_shutdown();
                 drop(connection.await);
             }
@@ -153,10 +154,8 @@ impl Service {
     /// way, and would be lost without a word.
     async fn may_close(&self, activity: &Activity) {
         reached(self.phase.clone(), Phase::Draining).await;
-        let until = timer_now() + FIRST_REQUEST_WITHIN;
-        while !activity.has_asked() && timer_now() < until {
-            tokio::time::sleep(FIRST_REQUEST_STEP).await;
-        }
+        // Whether it asked or not, its time is over.
+        drop(tokio::time::timeout(FIRST_REQUEST_WITHIN, activity.asked()).await);
     }
 
     async fn drain_and_grace(&self) {

@@ -192,6 +192,25 @@ pub struct McpRequest {
     pub caller: Arc<str>,
 }
 
+impl McpRequest {
+    /// A message that is posted, without a header and by nobody.
+    #[must_use]
+    pub fn post(token: RequestToken, body: Bytes) -> Self {
+        Self {
+            token,
+            method: HttpMethod::Post,
+            session: None,
+            version: None,
+            last_event: None,
+            prefers_events: false,
+            headers: Vec::new(),
+            body,
+            large: None,
+            caller: "".into(),
+        }
+    }
+}
+
 /// Arguments of a call that were set aside, so that nothing has to read them.
 #[derive(Clone, Debug)]
 pub struct LargeArguments {

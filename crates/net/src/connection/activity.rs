@@ -53,6 +53,7 @@ pub struct Activity {
     /// Requests that the client broke off, not so long ago.
     broken_off: Cell<u32>,
     breaks_off: Notify,
+    first_request: Notify,
 }
 
 /// Nobody who means its requests breaks off as many at a time.
@@ -75,6 +76,7 @@ impl Activity {
             next_answer: Cell::new(0),
             broken_off: Cell::new(0),
             breaks_off: Notify::new(),
+            first_request: Notify::new(),
         })
     }
 
@@ -86,13 +88,18 @@ impl Activity {
         self.waiting.set(None);
         let number = self.next_answer.get();
         self.next_answer.set(number + 1);
+        if number == 0 {
+            self.first_request.notify_one();
+        }
         let is_h2 = version == Version::HTTP_2;
         AnsweringGuard { activity: Rc::clone(self), number, is_h2, is_finished: false }
     }
 
-    /// Whether anything was ever asked.
-    pub(super) fn has_asked(&self) -> bool {
-        self.next_answer.get() > 0
+    /// Until something was asked, now or before.
+    pub(super) async fn asked(&self) {
+        if self.next_answer.get() == 0 {
+            self.first_request.notified().await;
+        }
     }
 
     /// Whether a request is being answered.

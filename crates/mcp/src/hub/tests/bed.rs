@@ -455,18 +455,7 @@ impl Bed {
     /// A request that is not filled in.
     pub(super) fn request(&mut self) -> McpRequest {
         self.next_token += 1;
-        McpRequest {
-            token: RequestToken(self.next_token),
-            method: HttpMethod::Post,
-            session: None,
-            version: None,
-            last_event: None,
-            prefers_events: false,
-            headers: Vec::new(),
-            body: Bytes::new(),
-            large: None,
-            caller: "".into(),
-        }
+        McpRequest::post(RequestToken(self.next_token), Bytes::new())
     }
 
     /// Posts a message in a session; its token.
