@@ -131,6 +131,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-wire",
             "tidegate-mcp",
             "tidegate-search",
+            "tidegate-sentence",
             "tidegate-runtime",
             "tidegate-net",
             "tidegate-fleet",

@@ -1,6 +1,7 @@
 //! `tools: search`: what a client finds, and that calling it is like any other call.
 
 mod input;
+mod model;
 mod vectors;
 
 use serde_json::{Value, json};

@@ -99,7 +99,7 @@ fn serve(stream: TcpStream, mood: &AtomicU8, asked: &Mutex<Vec<usize>>) -> Optio
 }
 
 /// Two tools that words cannot tell apart: without vectors the order of names decides.
-fn twins() -> FakeMcpServer {
+pub(super) fn twins() -> FakeMcpServer {
     let tool = |name: &str| {
         let definition = json!({"name": name, "description": "Converts a picture",
             "inputSchema": {"type": "object"}});
@@ -120,7 +120,7 @@ fn gate(twins: &FakeMcpServer, embedder: &Embedder) -> Gate {
 }
 
 /// The first name that is found, and whether the answer says that it is degraded.
-fn find(client: &McpClient) -> (String, bool) {
+pub(super) fn find(client: &McpClient) -> (String, bool) {
     let found = client.call("find_tool", json!({"tool_description": "convert a picture"}));
     assert_ne!(found["isError"], true, "{found}");
     let first = names(&found).first().map(|it| (*it).to_owned()).unwrap_or_default();
@@ -128,7 +128,7 @@ fn find(client: &McpClient) -> (String, bool) {
 }
 
 /// Without a prefix: there is one server.
-const BY_NAME: &str = "alpha";
+pub(super) const BY_NAME: &str = "alpha";
 const BY_VECTOR: &str = "beta";
 
 #[test]
