@@ -14,6 +14,14 @@
 //! DeepSeek's JSON schemas from reports of its answers on GitHub, which quote its API reference;
 //! tools of models of Ollama from reports on GitHub that quote its answer "does not support tools".
 //! Contexts are the largest that a vendor offers for a family, with or without a beta header.
+//!
+//! Checked again on 17 November 2026, row by row, against vendors' pages where a copy was at hand
+//! and otherwise against public catalogues and answers quoted on GitHub: contexts of Claude,
+//! GPT-4.1 and DeepSeek V4, tools of Ollama's gemma3, llama3 and deepseek-r1, DeepSeek's two formats
+//! of answers, the Responses API for reasoning beside tools. Not confirmed: that Groq takes no
+//! documents in any model, that DeepSeek's newest models take no images, contexts of models of
+//! Claude before 3, and all of `codestral`, `mixtral`, `qwq` and `qwen2.5`, which vendors hardly
+//! document any more.
 
 use tidegate_core::settings::Abilities;
 use tidegate_text::glob::Glob;
@@ -34,6 +42,8 @@ struct AbilityRow {
     reasoning: Option<bool>,
     /// In tokens.
     context: Option<u64>,
+    /// Whether converted requests go to its Responses API first.
+    prefers_responses: bool,
 }
 
 /// A row that says nothing.
@@ -46,10 +56,17 @@ const UNKNOWN: AbilityRow = AbilityRow {
     json_schema: None,
     reasoning: None,
     context: None,
+    prefers_responses: false,
 };
 
 const NO: Option<bool> = Some(false);
 const YES: Option<bool> = Some(true);
+
+/// A model at OpenAI that reasons beside tools only in the Responses API: Chat Completions refuses
+/// both together, from GPT-5.4 on. Other hosts of such models decide for themselves.
+const fn responses_first(model: &'static str) -> AbilityRow {
+    AbilityRow { host: "api.openai.com", model, prefers_responses: true, ..UNKNOWN }
+}
 
 /// A model of text alone, behind a server that takes no files.
 const TEXT_ONLY: AbilityRow = AbilityRow { vision: NO, documents: NO, ..UNKNOWN };
@@ -103,6 +120,10 @@ const ROWS: &[AbilityRow] = &[
         context: Some(200_000),
         ..UNKNOWN
     },
+    AbilityRow { model: "claude-opus-4-1*", context: Some(200_000), ..UNKNOWN },
+    AbilityRow { model: "claude-opus-4-5*", context: Some(200_000), ..UNKNOWN },
+    AbilityRow { model: "claude-haiku-4-5*", context: Some(200_000), ..UNKNOWN },
+    AbilityRow { model: "claude-sonnet-4-5*", context: Some(1_000_000), ..UNKNOWN },
     AbilityRow { model: "claude-*", tools: YES, vision: YES, reasoning: YES, ..UNKNOWN },
     // OpenAI.
     AbilityRow {
@@ -119,6 +140,14 @@ const ROWS: &[AbilityRow] = &[
     AbilityRow { model: "gpt-4-0*", json_schema: NO, reasoning: NO, ..TEXT_ONLY },
     AbilityRow { model: "gpt-4", json_schema: NO, reasoning: NO, ..TEXT_ONLY },
     AbilityRow { model: "o3-mini*", reasoning: YES, context: Some(200_000), ..TEXT_ONLY },
+    AbilityRow { model: "gpt-5-chat*", reasoning: NO, ..UNKNOWN },
+    responses_first("gpt-5.4*"),
+    responses_first("gpt-5.5*"),
+    responses_first("gpt-5.6*"),
+    responses_first("gpt-5.7*"),
+    responses_first("gpt-5.8*"),
+    responses_first("gpt-5.9*"),
+    responses_first("gpt-6*"),
     AbilityRow { model: "gpt-oss*", reasoning: YES, context: Some(131_072), ..TEXT_ONLY },
     // Google.
     AbilityRow { model: "gemini-2.0*thinking*", reasoning: YES, ..UNKNOWN },
@@ -143,6 +172,7 @@ const ROWS: &[AbilityRow] = &[
     AbilityRow { model: "deepseek-r1:*", tools: NO, reasoning: YES, ..TEXT_ONLY },
     AbilityRow { model: "deepseek-r1*", reasoning: YES, ..TEXT_ONLY },
     AbilityRow { model: "deepseek-v3*", ..TEXT_ONLY },
+    AbilityRow { model: "deepseek-v4*", context: Some(1_048_576), ..TEXT_ONLY },
     AbilityRow { model: "qwen2.5-coder*", reasoning: NO, ..TEXT_ONLY },
     AbilityRow { model: "qwen2.5:*", reasoning: NO, ..TEXT_ONLY },
     AbilityRow { model: "qwen3-coder*", ..TEXT_ONLY },
@@ -169,6 +199,7 @@ pub(crate) fn abilities(
         json_schema: target.json_schema.or_else(|| first(|row| row.json_schema)),
         reasoning: target.reasoning.or_else(|| first(|row| row.reasoning)),
         context: target.context.or_else(|| rows.iter().find_map(|row| row.context).map(guessed)),
+        prefers_responses: rows.iter().any(|row| row.prefers_responses),
         ..known
     }
 }
@@ -219,6 +250,30 @@ mod tests {
         assert_eq!(of("", "gpt-4").vision, NO);
         assert_eq!(of("", "gpt-4o-mini").vision, None);
         assert_eq!(of("", "gpt-4-turbo").vision, None);
+    }
+
+    #[test]
+    fn openai_is_asked_by_responses_where_chat_refuses_reasoning_beside_tools() {
+        let prefers = |url, model| of(url, model).prefers_responses;
+        for model in ["gpt-5.4", "gpt-5.4-mini", "gpt-5.6-sol", "gpt-6"] {
+            assert!(prefers("https://api.openai.com/v1", model), "{model}");
+        }
+        for model in ["gpt-5.3-codex", "gpt-5", "gpt-4.1", "o3"] {
+            assert!(!prefers("https://api.openai.com/v1", model), "{model}");
+        }
+        assert!(!prefers("https://openrouter.ai/api/v1", "openai/gpt-5.6"));
+        assert!(!prefers("https://x.openai.azure.com/openai/deployments/{model}", "gpt-5.6"));
+    }
+
+    #[test]
+    fn a_context_is_the_largest_that_a_vendor_offers_and_a_quarter_more() {
+        let context = |model| of("https://api.anthropic.com", model).context;
+        assert_eq!(context("claude-haiku-4-5-20251001"), Some(250_000));
+        assert_eq!(context("claude-opus-4-5"), Some(250_000));
+        assert_eq!(context("claude-sonnet-4-5"), Some(1_250_000));
+        assert_eq!(context("claude-opus-5-5"), None);
+        assert_eq!(of("", "deepseek-ai/DeepSeek-V4-Pro").context, Some(1_310_720));
+        assert_eq!(of("", "gpt-5-chat-latest").reasoning, NO);
     }
 
     #[test]

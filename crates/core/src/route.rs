@@ -166,7 +166,7 @@ impl Needs {
     }
 
     /// How a target of these abilities gets the request: as it came if it understands that, else
-    /// converted to the first format that it serves.
+    /// converted to the format that it prefers, or to the first that it serves.
     ///
     /// # Errors
     /// It understands neither; what it lacks.
@@ -182,8 +182,11 @@ impl Needs {
             (true, false) => Ability::Kind,
             (false, _) => Ability::Protocol,
         };
-        let mut formats = WireFormat::ALL.into_iter().filter(|it| self.converts_to.has(*it));
-        let fitting = formats.find(|it| speaks(Some(it.protocol())) && serves(it.kind()));
+        let fits = |it: &WireFormat| {
+            self.converts_to.has(*it) && speaks(Some(it.protocol())) && serves(it.kind())
+        };
+        let preferred = abilities.prefers_responses.then_some(WireFormat::Responses);
+        let fitting = preferred.filter(fits).or_else(|| WireFormat::ALL.into_iter().find(fits));
         fitting.map(SentAs::Converted).ok_or(lack)
     }
 }

@@ -211,6 +211,10 @@ pub struct Abilities {
     pub protocol: Option<Protocol>,
     /// The kinds of request it serves; unknown means all.
     pub serves: Option<Kinds>,
+    /// Whether a request that has to be converted goes to its Responses API rather than to Chat
+    /// Completions, if it serves both: its model can do more there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prefers_responses: bool,
 }
 
 /// A wire protocol, as far as routing cares: who can understand a request as it came.

@@ -71,6 +71,7 @@ const SAMPLES: &[(&str, &[&str])] = &[
             r#"{"prediction":{"type":"content","content":"x"}}"#,
             r#"{"service_tier":"flex","store":true}"#,
             r#"{"response_format":{"type":"json_object"}}"#,
+            r#"{"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required"}"#,
             r#"{"modalities":["text","audio"],"audio":{"voice":"alloy","format":"wav"}}"#,
         ],
     ),
@@ -84,6 +85,7 @@ const SAMPLES: &[(&str, &[&str])] = &[
             r#"{"truncation":"auto"}"#,
             r#"{"text":{"verbosity":"low"}}"#,
             r#"{"tools":[{"type":"web_search"}]}"#,
+            r#"{"tools":[{"type":"function","name":"f"}],"tool_choice":"required"}"#,
             r#"{"background":true}"#,
             r#"{"service_tier":"flex","prompt_cache_key":"k"}"#,
         ],
@@ -96,6 +98,8 @@ const SAMPLES: &[(&str, &[&str])] = &[
             r#"{"stop_sequences":["a","b","c","d","e","f"]}"#,
             r#"{"thinking":{"type":"enabled","budget_tokens":2000}}"#,
             r#"{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]}"#,
+            r#"{"tools":[{"name":"f"}],"tool_choice":{"type":"any"}}"#,
+            r#"{"tools":[{"name":"f"}],"thinking":{"type":"enabled","budget_tokens":2000}}"#,
             r#"{"metadata":{"user_id":"u"}}"#,
             r#"{"service_tier":"auto"}"#,
             r#"{"tools":[{"type":"web_search_20250305","name":"web_search"}]}"#,
@@ -110,6 +114,8 @@ const SAMPLES: &[(&str, &[&str])] = &[
             r#"{"generationConfig":{"candidateCount":2}}"#,
             r#"{"generationConfig":{"thinkingConfig":{"thinkingBudget":2000}}}"#,
             r#"{"generationConfig":{"responseModalities":["TEXT","IMAGE"]}}"#,
+            r#"{"tools":[{"functionDeclarations":[{"name":"f"}]}],
+                "toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}"#,
             r#"{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"OFF"}]}"#,
             r#"{"tools":[{"googleSearch":{}}]}"#,
         ],
@@ -224,6 +230,28 @@ mod tests {
         assert_eq!(pair, "openai-chat>anthropic");
         assert!(lost.iter().any(|it| it == "seed"), "{lost:?}");
         assert_eq!(refused, ["`audio`", "more than one choice"]);
+    }
+
+    #[test]
+    fn what_a_model_cannot_do_beside_tools_is_named_unless_it_is_asked_otherwise() {
+        let client = CLIENT_DIALECTS.into_iter().find(|it| it.word == "messages").expect("one");
+        let at = |prefers_responses: bool, serves: Kinds| {
+            let (protocol, serves) = (Some(Protocol::OpenAi), Some(serves));
+            let abilities =
+                Abilities { protocol, serves, prefers_responses, ..Abilities::default() };
+            let target = TargetProfile { model: "gpt-5.6", host: "api.openai.com" };
+            match prospect(client, &abilities, &target) {
+                Prospect::Converted { pair, lost, .. } => {
+                    (pair, lost.iter().any(|it| it == "reasoning"))
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let responses = ("anthropic>openai-responses".to_owned(), false);
+        let chat = ("anthropic>openai-chat".to_owned(), true);
+        assert_eq!(at(true, Kinds::KNOWN), responses);
+        assert_eq!(at(false, Kinds::KNOWN), chat);
+        assert_eq!(at(true, Kinds::from_iter([Kind::Chat])), chat, "the file allows no other");
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn health_and_timeouts_come_from_the_innermost_block() {
         context: Some(200_000),
         protocol: Some(Protocol::Anthropic),
         serves: Some(Kinds::KNOWN),
+        prefers_responses: false,
     };
     assert_eq!(claude.abilities, abilities);
     assert_eq!(settings.backends[3].health.open_for, Millis::seconds(10));

@@ -171,6 +171,11 @@ fn a_target_gets_a_request_as_it_came_or_in_the_first_format_that_it_serves() {
     let sent = |served| needs.sent_as(&speaks(Protocol::OpenAi, served));
     assert_eq!(sent(None), Ok(SentAs::Converted(chat)), "chat goes first");
     assert_eq!(sent(Some(&[Kind::Responses])), Ok(SentAs::Converted(responses)));
+    let preferring =
+        |served| Abilities { prefers_responses: true, ..speaks(Protocol::OpenAi, served) };
+    assert_eq!(needs.sent_as(&preferring(None)), Ok(SentAs::Converted(responses)));
+    let only_chat = preferring(Some(&[Kind::Chat]));
+    assert_eq!(needs.sent_as(&only_chat), Ok(SentAs::Converted(chat)), "it serves no other");
     assert_eq!(sent(Some(&[Kind::Embeddings])), Err(Ability::Protocol));
     let native = speaks(Protocol::Anthropic, None);
     assert_eq!(needs.sent_as(&native), Ok(SentAs::AsItCame));

@@ -41,6 +41,12 @@ impl TargetProfile<'_> {
         is_five || is_o_series(name) || name.contains("codex")
     }
 
+    /// Whether the model is one of OpenAI's that anybody may run, and that think.
+    #[must_use]
+    pub fn is_open_reasoning_model(&self) -> bool {
+        self.name().starts_with("gpt-oss")
+    }
+
     /// Whether the model is one of OpenAI's that do not think, and refuse to be told how much.
     #[must_use]
     pub fn is_openai_plain_model(&self) -> bool {
@@ -69,13 +75,21 @@ impl TargetProfile<'_> {
     }
 
     /// OpenAI's word for this much thinking that is nearest to it among those the model takes.
+    ///
+    /// Checked on 17 November 2026 against OpenAI's guide to reasoning, Microsoft's list of levels
+    /// by model and answers of the API that public code quotes. Not confirmed: `max`, which GPT-5.6
+    /// is said to have above `xhigh`, so that it is never sent.
     #[must_use]
     pub fn effort_word(&self, effort: Effort, notes: &mut Notes) -> &'static str {
         let name = self.name();
         let minor = self.minor();
         let is_first_five = name.starts_with("gpt-5") && minor.is_none();
+        // Models of this kind always think, and the first of them in one way only.
+        let is_pro = name.starts_with("gpt-5") && name.contains("-pro");
         let nearest = match effort {
-            Effort::Off if minor.is_some() => Effort::Off,
+            _ if is_pro && is_first_five => Effort::High,
+            Effort::Off | Effort::Minimal | Effort::Low if is_pro => Effort::Medium,
+            Effort::Off if minor.is_some() && !name.contains("codex") => Effort::Off,
             Effort::Off | Effort::Minimal if is_first_five && !name.contains("codex") => {
                 Effort::Minimal
             }
@@ -123,6 +137,10 @@ mod tests {
         check("gpt-5-mini", Effort::Off, "minimal", true);
         check("gpt-5-codex", Effort::Minimal, "low", true);
         check("gpt-5.1", Effort::Off, "none", false);
+        check("gpt-5.3-codex", Effort::Off, "low", true);
+        check("gpt-5-pro", Effort::Low, "high", true);
+        check("gpt-5.4-pro", Effort::Low, "medium", true);
+        check("gpt-5.4-pro", Effort::Highest, "xhigh", false);
         check("gpt-5.1", Effort::Highest, "high", true);
         check("gpt-5.2", Effort::Highest, "xhigh", false);
         check("gpt-5.10-mini", Effort::Highest, "xhigh", false);

@@ -66,8 +66,12 @@ fn gemini_comes_back_as_it_went() {
     let mut notes = Notes::default();
     let body = gemini_request();
     let request = read_gemini(&body, &mut notes).expect("a request");
-    assert_eq!(to_gemini(&request, "gemini-2.5-flash", &mut notes), body);
+    assert_eq!(to_gemini(&request, "house-model", &mut notes), body);
     assert_eq!(noted(&notes), Vec::<&str>::new());
+    let sent = to_gemini(&request, "gemini-2.5-flash", &mut notes);
+    assert_eq!(noted(&notes), ["frequency_penalty", "presence_penalty"], "this one refuses them");
+    let config = &sent["generationConfig"];
+    assert!(config.get("frequencyPenalty").is_none() && config.get("presencePenalty").is_none());
 }
 
 /// The same conversation in the Responses API.

@@ -7,12 +7,13 @@
 //! - [`requests`], [`details`] and [`answers`]: rules that no cell shows. [`order`]: streams that
 //!   break their own rules. [`splits`]: how a stream is cut. [`returns`]: there and back again.
 //!   [`hostile`]: damaged samples. [`bounds`]: what a converter holds. [`limits`]: how long a field
-//!   of a request may be.
+//!   of a request may be. [`claude`]: what Claude models of different ages refuse.
 
 mod answers;
 mod asked;
 mod bounds;
 mod cells;
+mod claude;
 mod details;
 mod drive;
 mod hostile;

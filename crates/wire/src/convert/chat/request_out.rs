@@ -366,8 +366,11 @@ fn write_effort(
             let word = target.effort_word(effort, notes);
             body.insert("reasoning_effort".into(), word.into());
         }
-        (EffortBesideTools::Taken, _) if is_asked => {
-            notes.dropped("reasoning", "this model has no level of effort");
+        (EffortBesideTools::Taken, Some(effort)) => {
+            let is_written = servers::write_effort(effort, target, body, notes);
+            if !is_written && is_asked {
+                notes.dropped("reasoning", "this model has no level of effort");
+            }
         }
         (EffortBesideTools::Refused | EffortBesideTools::MustBeOff, _) => {
             if is_asked {

@@ -358,7 +358,8 @@ fn generation_config(
     let mut config = sampling(&request.sampling, notes)?;
     if thinking::refuses_penalties(target.model) {
         for (key, name) in PENALTIES {
-            if config.shift_remove(key).is_some() {
+            let said = config.shift_remove(key).and_then(|figure| figure.as_f64());
+            if said.is_some_and(|figure| figure != 0.0) {
                 notes.dropped(name, "this model refuses it");
             }
         }

@@ -2,8 +2,13 @@
 //!
 //! A model that cannot think refuses the field, and the models that can differ in what they take,
 //! so the writer goes by the family that the model's name says. Names of no known family get a
-//! budget, which every family since 2.5 accepts. The table is from Google's pages on thinking and
-//! on the models, read in November 2026.
+//! budget, which every family since 2.5 accepts.
+//!
+//! Checked on 17 November 2026 against Google's pages on thinking and on the models; the penalties
+//! against answers of the API that are quoted on GitHub (google-gemini/cookbook 1290, vercel/ai
+//! 8943, BerriAI/litellm 26108). Not confirmed: the levels of models since 3.7, which get those
+//! that all others take, and which models still tell logprobs (reports differ for 2.5; 3.5 is said
+//! to refuse them), so that these are left to the provider.
 
 use serde_json::{Map, Value};
 
@@ -53,11 +58,13 @@ pub(in crate::convert) fn wants_signatures(model: &str) -> bool {
     )
 }
 
-/// Whether a model answers penalties with an error: those since 3.5.
+/// Whether a model answers penalties with an error. Of Google's models only those of 2.0 and the
+/// last of 1.5 take them.
 pub(super) fn refuses_penalties(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let is_older = ["gemini-3-", "gemini-3.0", "gemini-3.1"].iter().any(|it| name.starts_with(it));
-    wants_signatures(model) && !is_older
+    let is_of_2_0 = name.starts_with("gemini-2.0") && !name.contains("thinking");
+    let is_last_of_1_5 = name.starts_with("gemini-1.5") && name.contains("-002");
+    name.starts_with("gemini-") && !is_of_2_0 && !is_last_of_1_5
 }
 
 /// Reads the object.
@@ -141,8 +148,9 @@ mod tests {
         check("gemini-3.1-pro-preview", Effort::Minimal, json!({"thinkingLevel": "low"}));
         check("gemini-3.1-pro-preview", Effort::Medium, json!({"thinkingLevel": "medium"}));
         check("gemini-4-flash", Effort::Minimal, json!({"thinkingLevel": "low"}));
-        assert!(refuses_penalties("gemini-3.5-flash") && !refuses_penalties("gemini-3-flash"));
-        assert!(!refuses_penalties("gemini-2.5-pro") && refuses_penalties("gemini-4-pro"));
+        assert!(refuses_penalties("gemini-3.5-flash") && refuses_penalties("gemini-3-flash"));
+        assert!(refuses_penalties("gemini-2.5-pro") && refuses_penalties("gemini-4-pro"));
+        assert!(!refuses_penalties("gemini-2.0-flash") && !refuses_penalties("house-model"));
         check("house-model", Effort::Low, json!({"thinkingBudget": 1024}));
     }
 

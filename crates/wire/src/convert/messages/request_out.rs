@@ -42,14 +42,14 @@ pub fn write_request(
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
     let mut system = write_all(&request.system, notes)?;
-    let messages = write_messages(request, &mut system, notes)?;
+    let messages = write_messages(request, target, &mut system, notes)?;
     write_output(request, &mut system, &mut body, notes);
     if !system.is_empty() {
         body.insert("system".into(), simplest(system));
     }
     body.insert("messages".into(), Value::Array(messages));
     settings::write(request, target, &mut body, notes);
-    write_tools(request, &mut body, notes);
+    write_tools(request, target, &mut body, notes);
     if request.is_stream {
         body.insert("stream".into(), true.into());
     }
@@ -94,12 +94,23 @@ fn write_output(
 
 fn write_messages(
     request: &GenerationRequest,
+    target: &TargetProfile<'_>,
     system: &mut Vec<Value>,
     notes: &mut Notes,
 ) -> Written<Vec<Value>> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::with_capacity(request.messages.len());
+    let has_no_thinking = settings::refuses_thinking(request, target);
     for message in &request.messages {
-        let blocks = write_all(&message.parts, notes)?;
+        let mut blocks = write_all(&message.parts, notes)?;
+        if has_no_thinking {
+            let is_thinking =
+                |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+            let before = blocks.len();
+            blocks.retain(|block| !is_thinking(block));
+            if blocks.len() < before {
+                notes.dropped("thinking", "an instruction in the middle makes it invalid");
+            }
+        }
         let role = match message.role {
             Role::System => {
                 notes.rewritten("messages", "an instruction moves to the system prompt");
@@ -125,6 +136,11 @@ fn write_messages(
     if turns.first().is_some_and(|(role, _)| *role == "assistant") {
         notes.rewritten("messages", "Messages begins with the user, so an empty turn is added");
         turns.insert(0, ("user", vec![json!({ "type": "text", "text": "(continue)" })]));
+    }
+    let is_last_its_own = turns.last().is_some_and(|(role, _)| *role == "assistant");
+    if is_last_its_own && !settings::takes_prefill(target) {
+        notes.rewritten("messages", "this model answers the user, so an empty turn is added");
+        turns.push(("user", vec![json!({ "type": "text", "text": "(continue)" })]));
     }
     if turns.is_empty() {
         return Err(RequestFault::invalid("messages", "must not be empty"));
@@ -254,7 +270,12 @@ fn write_cache(mark: &CacheMark) -> Value {
     }
 }
 
-fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
+fn write_tools(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    body: &mut Map<String, Value>,
+    notes: &mut Notes,
+) {
     for tool in &request.hosted_tools {
         notes.dropped(&tool.kind, "a tool that another provider runs");
     }
@@ -268,6 +289,10 @@ fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes
         None if is_single => json!({ "type": "auto" }),
         None => return,
         Some(ToolChoice::Auto) => json!({ "type": "auto" }),
+        Some(ToolChoice::Required | ToolChoice::Named(_)) if !settings::is_forcible(target) => {
+            notes.rewritten("tool_choice", "this model decides itself whether to use a tool");
+            json!({ "type": "auto" })
+        }
         Some(ToolChoice::Required) => json!({ "type": "any" }),
         Some(ToolChoice::Disabled) => json!({ "type": "none" }),
         Some(ToolChoice::Named(name)) => json!({ "type": "tool", "name": name }),
