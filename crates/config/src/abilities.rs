@@ -17,10 +17,10 @@
 //!
 //! Checked again on 17 November 2026, row by row, against vendors' pages where a copy was at hand
 //! and otherwise against public catalogues and answers quoted on GitHub: contexts of Claude,
-//! GPT-4.1 and DeepSeek V4, tools of Ollama's gemma3, llama3 and deepseek-r1, DeepSeek's two formats
-//! of answers, the Responses API for reasoning beside tools. Not confirmed: that Groq takes no
-//! documents in any model, that DeepSeek's newest models take no images, contexts of models of
-//! Claude before 3, and all of `codestral`, `mixtral`, `qwq` and `qwen2.5`, which vendors hardly
+//! GPT-4.1 and DeepSeek V4, tools of Ollama's gemma3, llama3 and deepseek-r1, the two formats of
+//! answers that DeepSeek has, the Responses API for reasoning beside tools. Not confirmed: that Groq
+//! takes no documents in any model, that DeepSeek's newest models take no images, contexts of models
+//! of Claude before 3, and all of `codestral`, `mixtral`, `qwq` and `qwen2.5`, which vendors hardly
 //! document any more.
 
 use tidegate_core::settings::Abilities;
