@@ -15,13 +15,14 @@
 //! tools of models of Ollama from reports on GitHub that quote its answer "does not support tools".
 //! Contexts are the largest that a vendor offers for a family, with or without a beta header.
 //!
-//! Checked again on 17 November 2026, row by row, against vendors' pages where a copy was at hand
-//! and otherwise against public catalogues and answers quoted on GitHub: contexts of Claude,
-//! GPT-4.1 and DeepSeek V4, tools of Ollama's gemma3, llama3 and deepseek-r1, the two formats of
-//! answers that DeepSeek has, the Responses API for reasoning beside tools. Not confirmed: that Groq
-//! takes no documents in any model, that DeepSeek's newest models take no images, contexts of models
-//! of Claude before 3, and all of `codestral`, `mixtral`, `qwq` and `qwen2.5`, which vendors hardly
-//! document any more.
+//! Checked again on 17 November 2026 against vendors' pages where a copy was at hand, and
+//! otherwise against public catalogues and answers quoted on GitHub. Confirmed: contexts of
+//! Claude since 3, GPT-4.1, `gpt-oss` and DeepSeek V4; tools of Ollama's gemma3, llama3 and
+//! deepseek-r1; the two formats of answers that DeepSeek has; the Responses API for reasoning
+//! beside tools. Not confirmed: that Groq takes no documents in any model, and that DeepSeek's
+//! newest models take no images. Not checked again, because vendors hardly document them any
+//! more: Claude before 3, GPT-3.5 and GPT-4, Gemini before 2.5, Gemma 2, Llama, `codestral`,
+//! `mixtral`, `qwq` and Qwen.
 
 use tidegate_core::settings::Abilities;
 use tidegate_text::glob::Glob;

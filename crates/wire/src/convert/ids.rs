@@ -3,7 +3,8 @@
 //! An id of the history was given by whoever answered then, and vendors differ in how long one may
 //! be: 40 letters in Chat Completions, 64 in Responses. One that is longer is cut and gets a mark
 //! of the whole at its end, at the call and at its result alike. The client never sees it: the ids
-//! of new calls are the target's own.
+//! of new calls are the target's own, or made here ([`CallIds`]) where it gives none: Gemini may,
+//! and some servers behind Chat Completions do.
 
 use super::part::Content;
 use super::request::GenerationRequest;
@@ -41,6 +42,29 @@ pub(super) fn mark(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |mark, byte| {
         (mark ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// Makes ids for calls that have none.
+#[derive(Debug, Default)]
+pub(super) struct CallIds {
+    base: String,
+    next: usize,
+}
+
+impl CallIds {
+    /// For the answer with this id.
+    pub(super) fn new(answer: &str) -> Self {
+        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "_-".contains(*letter);
+        // Other vendors take letters, digits, `_` and `-`, and not too many of them: with the words
+        // around it an id stays within the 40 of Chat Completions.
+        Self { base: answer.chars().filter(is_plain).take(30).collect(), next: 0 }
+    }
+
+    /// The call's own id, or one for it.
+    pub(super) fn id(&mut self, own: String) -> String {
+        self.next += 1;
+        if own.is_empty() { format!("call_{}_{}", self.base, self.next - 1) } else { own }
+    }
 }
 
 #[cfg(test)]

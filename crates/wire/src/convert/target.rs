@@ -55,6 +55,12 @@ impl TargetProfile<'_> {
         is_known || (name.starts_with("gpt-5") && name.contains("chat"))
     }
 
+    /// Whether the model is of the o-series, which refuses to be told about parallel calls.
+    #[must_use]
+    pub fn is_of_o_series(&self) -> bool {
+        is_o_series(self.name())
+    }
+
     /// The number behind the point of a name like `gpt-5.6-mini`.
     fn minor(&self) -> Option<u32> {
         let rest = self.name().strip_prefix("gpt-5.")?;

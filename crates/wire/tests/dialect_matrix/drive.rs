@@ -50,7 +50,7 @@ impl Exchange {
             let (notes, context) = (Vec::new(), ReplyContext::default());
             return Ok(SentRequest { body: body.to_vec(), notes, context });
         };
-        let (model, host) = self.upstream.model();
+        let (model, host) = self.upstream.model_for(body);
         let sent = pair.request(body, &TargetProfile { model, host }, 1_741_569_952)?;
         assert_eq!(sent.is_stream, is_stream);
         let notes = sent.notes.as_slice().iter().map(ToString::to_string).collect();

@@ -8,6 +8,7 @@
 //!   break their own rules. [`splits`]: how a stream is cut. [`returns`]: there and back again.
 //!   [`hostile`]: damaged samples. [`bounds`]: what a converter holds. [`limits`]: how long a field
 //!   of a request may be. [`claude`]: what Claude models of different ages refuse.
+//!   [`situations`]: what once went wrong.
 
 mod answers;
 mod asked;
@@ -24,6 +25,7 @@ mod readers;
 mod requests;
 mod returns;
 mod seen;
+mod situations;
 mod splits;
 mod spoken;
 

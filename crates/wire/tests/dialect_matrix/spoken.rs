@@ -48,6 +48,14 @@ impl Spoken {
         }
     }
 
+    /// The same for this request: OpenAI's reasoning models take no stop sequences in Chat
+    /// Completions, so such a request is for one that does not reason.
+    pub(crate) fn model_for(self, body: &[u8]) -> (&'static str, &'static str) {
+        let (model, host) = self.model();
+        let stops = String::from_utf8_lossy(body).contains("\"stop");
+        if self == Self::Chat && stops { ("gpt-4.1", host) } else { (model, host) }
+    }
+
     /// A file of `tests/dialects`.
     pub(crate) fn sample(self, file: &str) -> Vec<u8> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/dialects");

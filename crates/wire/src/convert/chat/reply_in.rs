@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{count_of, reply_object, take_list, take_map, take_text};
+use crate::convert::ids::CallIds;
 use crate::convert::part::{Content, Part, ToolCall};
 use crate::convert::reply::{Reply, StopReason, TokenUsage};
 use crate::convert::servers::{THINKING_FIELDS, USAGE_PARENTS};
@@ -21,7 +22,8 @@ pub fn read_reply(body: &[u8]) -> Result<Reply, ReplyFault> {
     let Some(mut message) = take_map(&mut choice, "message") else {
         return Err(ReplyFault::NotTheDialect { problem: "no message" });
     };
-    let parts = read_parts(&mut message);
+    let id = take_text(&mut answer, "id");
+    let parts = read_parts(&mut message, &mut CallIds::new(&id));
     let has = |wanted: fn(&Content) -> bool| parts.iter().any(|part| wanted(&part.content));
     // What the model did says more than a plain `stop`, which some servers write after calls too.
     let stop = match stop_reason(&take_text(&mut choice, "finish_reason")) {
@@ -34,7 +36,7 @@ pub fn read_reply(body: &[u8]) -> Result<Reply, ReplyFault> {
     let logprobs = take_map(&mut choice, "logprobs");
     let logprobs = logprobs.map(|mut inner| take_list(&mut inner, "content")).unwrap_or_default();
     Ok(Reply {
-        id: take_text(&mut answer, "id"),
+        id,
         model: take_text(&mut answer, "model"),
         created_unix_s: answer.get("created").and_then(Value::as_u64),
         parts,
@@ -44,7 +46,7 @@ pub fn read_reply(body: &[u8]) -> Result<Reply, ReplyFault> {
     })
 }
 
-fn read_parts(message: &mut Map<String, Value>) -> Vec<Part> {
+fn read_parts(message: &mut Map<String, Value>, ids: &mut CallIds) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut add = |text: String, content: fn(String) -> Content| {
         if !text.is_empty() {
@@ -61,7 +63,7 @@ fn read_parts(message: &mut Map<String, Value>) -> Vec<Part> {
     }
     add(take_text(message, "refusal"), Content::Refusal);
     for call in take_list(message, "tool_calls") {
-        parts.extend(read_call(call).map(|call| Part::new(Content::ToolCall(call))));
+        parts.extend(read_call(call, ids).map(|call| Part::new(Content::ToolCall(call))));
     }
     parts
 }
@@ -105,14 +107,14 @@ pub(super) fn find_usage(answer: &Map<String, Value>) -> Option<TokenUsage> {
     top.or_else(|| USAGE_PARENTS.iter().find_map(inner)).map(read_usage)
 }
 
-fn read_call(call: Value) -> Option<ToolCall> {
+fn read_call(call: Value, ids: &mut CallIds) -> Option<ToolCall> {
     let Value::Object(mut call) = call else { return None };
     let free = take_map(&mut call, "custom");
     let is_free_text = free.is_some();
     let mut body = free.or_else(|| take_map(&mut call, "function"))?;
     let arguments = take_text(&mut body, if is_free_text { "input" } else { "arguments" });
     Some(ToolCall {
-        id: take_text(&mut call, "id"),
+        id: ids.id(take_text(&mut call, "id")),
         name: take_text(&mut body, "name"),
         arguments,
         seal: None,

@@ -26,6 +26,8 @@ type Written<T> = Result<T, RequestFault>;
 /// The most stop sequences that the dialect allows.
 const MAX_STOPS: usize = 4;
 
+const REASONS: &str = "reasoning models of OpenAI refuse it";
+
 /// The most alternatives of a token that OpenAI tells.
 pub(in crate::convert) const MAX_LOGPROBS: u64 = 20;
 
@@ -49,7 +51,7 @@ pub fn write_request(
         messages.insert(0, json!({ "role": "system", "content": JSON_INSTRUCTION }));
     }
     body.insert("messages".into(), Value::Array(messages));
-    write_tools(request, &mut body, notes);
+    write_tools(request, target, &mut body, notes);
     write_sampling(request, target, &mut body, notes)?;
     match &request.output {
         OutputFormat::Text => {}
@@ -247,7 +249,12 @@ fn write_tool_call(call: &ToolCall) -> Value {
     })
 }
 
-fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &mut Notes) {
+fn write_tools(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    body: &mut Map<String, Value>,
+    notes: &mut Notes,
+) {
     for tool in &request.hosted_tools {
         notes.dropped(&tool.kind, "a tool that another provider runs");
     }
@@ -265,7 +272,9 @@ fn write_tools(request: &GenerationRequest, body: &mut Map<String, Value>, notes
     if let Some(choice) = choice {
         body.insert("tool_choice".into(), choice);
     }
-    if let Some(is_parallel) = request.parallel_tools {
+    if request.parallel_tools.is_some() && target.is_of_o_series() {
+        notes.dropped("parallel_tool_calls", REASONS);
+    } else if let Some(is_parallel) = request.parallel_tools {
         body.insert("parallel_tool_calls".into(), is_parallel.into());
     }
 }
@@ -317,7 +326,7 @@ fn write_sampling(
     for (key, figure) in figures {
         match figure {
             None => {}
-            Some(_) if is_thinker => notes.dropped(key, "reasoning models of OpenAI refuse it"),
+            Some(_) if is_thinker => notes.dropped(key, REASONS),
             Some(figure) => {
                 body.insert(key.into(), figure.into());
             }
@@ -329,14 +338,18 @@ fn write_sampling(
     if let Some(seed) = sampling.seed {
         body.insert("seed".into(), seed.into());
     }
-    if sampling.stop.len() > MAX_STOPS {
+    if is_thinker && !sampling.stop.is_empty() {
+        notes.dropped("stop", REASONS);
+    } else if sampling.stop.len() > MAX_STOPS {
         notes.clamped("stop_sequences", "Chat Completions takes at most four");
     }
-    if !sampling.stop.is_empty() {
+    if !is_thinker && !sampling.stop.is_empty() {
         let stops: Vec<_> = sampling.stop.iter().take(MAX_STOPS).collect();
         body.insert("stop".into(), json!(stops));
     }
-    if let Some(alternatives) = sampling.logprobs {
+    if is_thinker && sampling.logprobs.is_some() {
+        notes.dropped("logprobs", REASONS);
+    } else if let Some(alternatives) = sampling.logprobs {
         if alternatives > MAX_LOGPROBS {
             notes.clamped("top_logprobs", "OpenAI tells at most twenty");
         }

@@ -75,6 +75,7 @@ impl ChatStreamReader {
             return;
         }
         self.is_started = true;
+        self.calls.begin(&id);
         events.push(StreamEvent::Start {
             id,
             model: take_text(chunk, "model"),

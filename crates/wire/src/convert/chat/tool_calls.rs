@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{take_map, take_text};
+use crate::convert::ids::CallIds;
 use crate::convert::stream::{HELD_LIMIT, StreamEvent};
 
 /// The calls of one stream.
@@ -15,6 +16,8 @@ use crate::convert::stream::{HELD_LIMIT, StreamEvent};
 pub(super) struct CallSequence {
     /// The calls that have begun and not ended, in order; only the first is released.
     calls: Vec<PendingCall>,
+    /// Ids for calls without one.
+    ids: CallIds,
 }
 
 /// The most calls that may be incomplete at once.
@@ -34,6 +37,11 @@ struct PendingCall {
 }
 
 impl CallSequence {
+    /// The answer has this id, of which ids of calls are made that have none.
+    pub(super) fn begin(&mut self, answer: &str) {
+        self.ids = CallIds::new(answer);
+    }
+
     /// Takes the next delta of a call.
     ///
     /// # Errors
@@ -100,7 +108,7 @@ impl CallSequence {
         if call.name.is_empty() || call.id.is_empty() {
             return;
         }
-        call.start(events);
+        call.start(&mut self.ids, events);
         if !call.arguments.is_empty() {
             events.push(StreamEvent::ToolCallDelta(std::mem::take(&mut call.arguments)));
         }
@@ -108,7 +116,7 @@ impl CallSequence {
 
     fn end_first(&mut self, events: &mut Vec<StreamEvent>) {
         let mut call = self.calls.remove(0);
-        call.start(events);
+        call.start(&mut self.ids, events);
         if !call.arguments.is_empty() {
             events.push(StreamEvent::ToolCallDelta(call.arguments));
         }
@@ -122,10 +130,10 @@ impl PendingCall {
         self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
     }
 
-    fn start(&mut self, events: &mut Vec<StreamEvent>) {
+    fn start(&mut self, ids: &mut CallIds, events: &mut Vec<StreamEvent>) {
         if !std::mem::replace(&mut self.is_started, true) {
             events.push(StreamEvent::ToolCallStart {
-                id: std::mem::take(&mut self.id),
+                id: ids.id(std::mem::take(&mut self.id)),
                 name: self.name.clone(),
                 seal: None,
                 is_free_text: self.is_free_text,

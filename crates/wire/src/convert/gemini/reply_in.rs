@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{logprobs, signature, usage};
 use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{reply_object, take_list, take_map, take_text};
-use crate::convert::ids::mark;
+use crate::convert::ids::{CallIds, mark};
 use crate::convert::part::{Content, Part, ToolCall};
 use crate::convert::reply::{Reply, StopReason};
 
@@ -65,28 +65,6 @@ pub(super) fn answer_id(map: &mut Map<String, Value>, body: &[u8]) -> String {
     }
     // The same answer has the same id, and two answers of a conversation differ.
     format!("gemini-{:016x}", mark(body))
-}
-
-/// Makes ids for calls that have none.
-#[derive(Debug)]
-pub(super) struct CallIds {
-    base: String,
-    next: usize,
-}
-
-impl CallIds {
-    /// For the answer with this id.
-    pub(super) fn new(answer: &str) -> Self {
-        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "_-".contains(*letter);
-        // Other vendors take letters, digits, `_` and `-`, and not too many of them: with the words
-        // around it an id stays within the 40 of Chat Completions.
-        Self { base: answer.chars().filter(is_plain).take(30).collect(), next: 0 }
-    }
-
-    fn id(&mut self, own: String) -> String {
-        self.next += 1;
-        if own.is_empty() { format!("call_{}_{}", self.base, self.next - 1) } else { own }
-    }
 }
 
 /// Reads one part of an answer. Parts that only Google's own tools make say nothing elsewhere.

@@ -49,7 +49,21 @@ pub(super) fn written(schema: &Value, notes: &mut Notes) -> Value {
     for (key, value) in map {
         keyword(key, value, &mut out, notes);
     }
+    require_known(&mut out, notes);
     Value::Object(out)
+}
+
+/// Takes out of `required` what `properties` does not have: Google answers that with an error, and
+/// other vendors do not mind it.
+fn require_known(out: &mut Map<String, Value>, notes: &mut Notes) {
+    let Some(Value::Object(known)) = out.get("properties") else { return };
+    let Some(Value::Array(required)) = out.get("required") else { return };
+    let is_known = |name: &&Value| name.as_str().is_some_and(|name| known.contains_key(name));
+    let kept: Vec<Value> = required.iter().filter(is_known).cloned().collect();
+    if kept.len() < required.len() {
+        notes.rewritten("required", "it names a field that the schema does not have");
+        out.insert("required".to_owned(), kept.into());
+    }
 }
 
 fn keyword(key: &str, value: &Value, out: &mut Map<String, Value>, notes: &mut Notes) {
@@ -72,7 +86,8 @@ fn keyword(key: &str, value: &Value, out: &mut Map<String, Value>, notes: &mut N
         }
         ("allOf", Value::Array(list)) => join(list, out, notes),
         ("const", _) => {
-            out.insert("enum".to_owned(), Value::Array(vec![value.clone()]));
+            let one = Value::Array(vec![value.clone()]);
+            keyword("enum", &one, out, notes);
         }
         ("enum", Value::Array(list)) => {
             let is_taken = |one: &&Value| one.is_string() || one.is_number();
@@ -209,6 +224,19 @@ mod tests {
             }}),
             &["oneOf", "pattern", "exclusiveMinimum", "allOf"],
         );
+    }
+
+    #[test]
+    fn only_fields_that_are_there_are_required_and_only_texts_and_numbers_listed() {
+        check(
+            &json!({"type": "object", "properties": {"a": {"const": true}},
+                "required": ["a", "b"]}),
+            &json!({"type": "object", "properties": {"a": {}}, "required": ["a"]}),
+            &["enum", "required"],
+        );
+        // What a reference says is not known here.
+        let open = json!({"$ref": "#/$defs/a", "required": ["b"]});
+        check(&open, &open, &[]);
     }
 
     #[test]

@@ -6,10 +6,11 @@
 
 use serde_json::{Map, Value};
 
-use super::reply_in::{CallIds, answer_id, is_blocked, read_part, stop_reason};
+use super::reply_in::{answer_id, is_blocked, read_part, stop_reason};
 use super::{error, logprobs, usage};
 use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{take_list, take_map, take_text};
+use crate::convert::ids::CallIds;
 use crate::convert::part::{Content, Part};
 use crate::convert::reply::StopReason;
 use crate::convert::stream::{ReadStream, StreamEvent};

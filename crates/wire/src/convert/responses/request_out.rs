@@ -271,7 +271,9 @@ fn sampling(
     for (name, _) in absent.into_iter().filter(|(_, is_said)| *is_said) {
         notes.dropped(name, NONE);
     }
-    if let Some(alternatives) = sampling.logprobs {
+    if sampling.logprobs.is_some() && target.is_openai_reasoning_model() {
+        notes.dropped("logprobs", "this model takes none");
+    } else if let Some(alternatives) = sampling.logprobs {
         include.push("message.output_text.logprobs");
         if alternatives > MAX_LOGPROBS {
             notes.clamped("top_logprobs", "OpenAI tells at most twenty");
