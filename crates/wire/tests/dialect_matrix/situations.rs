@@ -95,3 +95,30 @@ fn calls_without_an_id_get_one_of_their_own() {
         }
     }
 }
+
+/// Anthropic answers a fifth cache marker with a 400; the last ones cover the most.
+#[test]
+fn of_many_cache_markers_the_last_four_go_to_messages() {
+    let mark = json!({"type": "ephemeral"});
+    let said = |role: &str, text: &str| {
+        let part = json!({"type": "text", "text": text, "cache_control": mark});
+        json!({"role": role, "content": [part]})
+    };
+    let tool = json!({"type": "function", "function": {"name": "f"}, "cache_control": mark});
+    let body = |turns: &[Value]| json!({"messages": turns, "tools": [tool], "max_tokens": 9});
+    let pair = DialectPair::new(Dialect::OpenAiChat, Dialect::AnthropicMessages);
+    let pair = pair.expect("two dialects");
+    let target = TargetProfile { model: "claude-sonnet-4-5", host: "api.anthropic.com" };
+    let marked = |turns: &[Value]| {
+        let sent = pair.request(body(turns).to_string().as_bytes(), &target, 1).expect("converted");
+        let notes = sent.notes.as_slice().iter().filter(|note| note.field == "cache_control");
+        let sent: Value = serde_json::from_slice(&sent.body).expect("JSON");
+        let has = |value: &Value| value.to_string().matches("cache_control").count();
+        (has(&sent["tools"]), has(&sent["system"]), has(&sent["messages"]), notes.count())
+    };
+    let few = [said("system", "s"), said("user", "a"), said("assistant", "b")];
+    assert_eq!(marked(&few), (1, 1, 2, 0), "they all fit");
+    let turns = ["user", "assistant", "user", "assistant", "user"].map(|role| said(role, "x"));
+    let many = [&[said("system", "s")], turns.as_slice()].concat();
+    assert_eq!(marked(&many), (0, 0, 4, 1));
+}

@@ -6,6 +6,7 @@
 //! - Results of tools stand before anything else of their turn, which the API insists on.
 //! - Empty texts are left out, because the API refuses them.
 //! - Thinking goes along only with Anthropic's own seal; other thinking is dropped with a note.
+//! - Of more than four cache markers the last four are kept, because the API refuses a fifth.
 //! - Ids of calls keep to letters, digits, `_` and `-`, which is all the API allows.
 
 use std::collections::BTreeSet;
@@ -26,6 +27,9 @@ use crate::convert::schema::tool_input;
 use crate::convert::target::TargetProfile;
 
 type Written<T> = Result<T, RequestFault>;
+
+/// The most cache markers that the API takes.
+const MAX_MARKS: usize = 4;
 
 /// Writes a request.
 ///
@@ -59,7 +63,35 @@ pub fn write_request(
     for key in request.other.keys() {
         notes.dropped(key, "Messages has no such field");
     }
+    if request.has_cache_marks() {
+        let mut left = MAX_MARKS;
+        for key in ["messages", "system", "tools"] {
+            body.get_mut(key).into_iter().for_each(|it| limit_marks(it, &mut left, notes));
+        }
+    }
     Ok(bytes(&Value::Object(body)))
+}
+
+/// Takes cache markers out from the front until no more than `left` are there: the last ones cover
+/// the most.
+fn limit_marks(value: &mut Value, left: &mut usize, notes: &mut Notes) {
+    match value {
+        Value::Array(values) => {
+            values.iter_mut().rev().for_each(|it| limit_marks(it, left, notes));
+        }
+        Value::Object(block) => {
+            if block.contains_key("cache_control") && *left == 0 {
+                notes.clamped("cache_control", "Messages takes at most four markers");
+                block.shift_remove("cache_control");
+            } else if block.contains_key("cache_control") {
+                *left -= 1;
+            }
+            if let Some(content) = block.get_mut("content") {
+                limit_marks(content, left, notes);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A single plain text stands as a string, anything else as blocks.
