@@ -12,7 +12,7 @@
 //! - In a fleet a pin has a version and a writer, the higher of which counts: a new lock, or a
 //!   move, is one more than any that this replica has seen. One that was moved to a
 //!   higher-numbered tier stays there for a while, whatever any replica thinks of the target it
-//!   left. What other replicas tell never drives out a pin that holds.
+//!   left. What other replicas tell never drives out a pin that holds, except by a higher version.
 //!
 //! Whether a pin is *honoured* is decided by the plan, which knows the candidates.
 
@@ -146,12 +146,14 @@ impl Pins {
         pin
     }
 
-    /// Takes the pin of another replica if it is newer than what is here; whether it was.
+    /// Takes the pin of another replica if it is newer than what is here; whether it was. One that
+    /// has ended is no pin: whatever its version was, a lock that holds takes its place.
     pub(crate) fn merge(&self, now: Now, key: PinKey, pin: Pin) -> bool {
         let max = self.max_per_shard.load(Ordering::Relaxed) as usize;
         let mut shard = lock(self.shard(key));
         if let Some(old) = shard.get_mut(&key) {
-            let is_newer = pin.stamp > old.stamp;
+            let rank = |pin: &Pin| (pin.holds(now), pin.stamp);
+            let is_newer = rank(&pin) > rank(old);
             if is_newer {
                 *old = pin;
             }

@@ -27,6 +27,9 @@ pub(crate) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// How much longer than its own time a value is kept, for readers whose clock is a little behind.
 const MARGIN_MS: u64 = 60_000;
 
+/// The longest that a pin is kept: more than any conversation.
+const PIN_MAX_MS: u64 = 30 * DAY_MS;
+
 /// The names of one fleet's keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
@@ -95,9 +98,12 @@ impl Layout {
 /// How long a fact is kept.
 pub(crate) fn lives_ms(fact: &Fact) -> u64 {
     let span = match fact {
-        Fact::Window { remaining, .. }
-        | Fact::Exclusion { remaining: Some(remaining), .. }
-        | Fact::Pin { remaining, .. } => remaining.0,
+        // Not a moment longer, nor shorter: what has ended must not stand in the way of the next
+        // lock, whose version may begin anew.
+        Fact::Pin { remaining, .. } => return remaining.0.clamp(1, PIN_MAX_MS),
+        Fact::Window { remaining, .. } | Fact::Exclusion { remaining: Some(remaining), .. } => {
+            remaining.0
+        }
         Fact::Action { lasts: Lasts::For(span), .. } => span.0,
         // An end is kept so that what it ended cannot come back.
         Fact::Exclusion { remaining: None, .. }

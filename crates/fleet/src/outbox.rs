@@ -6,7 +6,7 @@
 //! - The newest fact per subject stands for all of them.
 //! - Full: the oldest is dropped and counted, and what is held is written again when the store is
 //!   reached next. Records of sessions are never dropped; there are no more of them than sessions.
-//! - Pins may wait a moment for company; anything else goes at once.
+//! - First locks of sessions wait a moment for company; anything else goes at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,19 @@ const QUEUE_MAX: usize = 8192;
 pub(crate) struct Waiting {
     pub(crate) hint: Hint,
     pub(crate) made_at: Now,
+}
+
+impl Waiting {
+    /// Whether it should go at once. A session's first lock need not: replicas agree on it before
+    /// they have heard of it.
+    fn is_urgent(&self) -> bool {
+        !matches!(self.hint.fact, Fact::Pin { .. } if self.hint.stamp.version <= 1)
+    }
+
+    /// Whether it is a pin that has ended: it stands in no other's way.
+    fn is_over(&self, now: Now) -> bool {
+        matches!(self.hint.fact, Fact::Pin { remaining, .. } if now.since(self.made_at) > remaining)
+    }
 }
 
 /// A session's record that waits to be written; `None` = deleted.
@@ -204,10 +217,10 @@ impl Queue {
     /// Whether another one had to be dropped.
     fn add(&mut self, waiting: Waiting) -> bool {
         let subject = waiting.hint.fact.subject();
-        self.is_urgent |= !matches!(waiting.hint.fact, Fact::Pin { .. });
+        self.is_urgent |= waiting.is_urgent() || self.hints.len() >= HINTS_MAX;
         if let Some((_, held)) = self.hints.get_mut(&subject) {
             let precedence = |it: &Waiting| it.hint.precedence(it.made_at.0);
-            if precedence(&waiting) >= precedence(held) {
+            if held.is_over(waiting.made_at) || precedence(&waiting) >= precedence(held) {
                 *held = waiting;
             }
             return false;
@@ -269,6 +282,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pin_that_has_ended_while_it_waited_gives_way_to_the_next_lock() {
+        let outbox = Outbox::default();
+        outbox.add(&mut vec![pin(7, 9)], Now(0));
+        outbox.add(&mut vec![pin(7, 1)], Now(1));
+        assert_eq!(taken(&outbox), [pin(7, 9)], "it still holds");
+        outbox.add(&mut vec![pin(7, 9)], Now(0));
+        outbox.add(&mut vec![pin(7, 1)], Now(2));
+        assert_eq!(taken(&outbox), [pin(7, 1)]);
+    }
+
+    #[test]
     fn a_full_queue_drops_its_oldest_and_says_so() {
         let outbox = Outbox::default();
         let mut all: Vec<Hint> = (0..QUEUE_MAX as u128 + 2).map(|it| pin(it, 1)).collect();
@@ -299,13 +323,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pins_wait_for_company_and_anything_else_goes_at_once() {
-        let outbox = Outbox::default();
-        outbox.add(&mut vec![pin(7, 1)], Now(0));
-        outbox.ready().await;
+    async fn first_locks_wait_for_company_and_anything_else_goes_at_once() {
         let soon = std::time::Duration::from_millis(1);
-        assert!(tokio::time::timeout(soon, outbox.ready_at_once()).await.is_err());
-        outbox.add(&mut vec![window(1, 5)], Now(0));
+        for urgent in [window(1, 5), pin(7, 2), pin(8, 2)] {
+            let outbox = Outbox::default();
+            outbox.add(&mut vec![pin(7, 1)], Now(0));
+            outbox.ready().await;
+            assert!(tokio::time::timeout(soon, outbox.ready_at_once()).await.is_err());
+            outbox.add(&mut vec![urgent], Now(0));
+            outbox.ready_at_once().await;
+        }
+        let outbox = Outbox::default();
+        outbox.add(&mut (0..=HINTS_MAX as u128).map(|it| pin(it, 1)).collect(), Now(0));
         outbox.ready_at_once().await;
     }
 }

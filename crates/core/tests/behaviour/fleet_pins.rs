@@ -49,6 +49,27 @@ fn a_move_is_newer_than_what_it_moved_away_from() {
     assert_eq!(b.pinned("s").as_deref(), Some("y"));
 }
 
+/// What a pin that has ended had come to says nothing about the lock that follows it: a replica
+/// that has forgotten the old one begins at the first version again.
+#[test]
+fn a_new_lock_takes_the_place_of_one_that_has_ended_whatever_its_version_was() {
+    let mut a = Bed::of(&["x", "y"]).in_fleet(2);
+    let mut b = twin(&a, 1);
+    a.session("s", |_| ok());
+    a.hit("x", come_back(429, 5_000_000));
+    assert_eq!(a.session("s", |_| ok()), ["y"], "the second version");
+    a.reaches(&mut b, 0);
+    for bed in [&mut a, &mut b] {
+        bed.wait(30 * 60_000 + 1);
+    }
+    b.core.sweep(b.now);
+    let locked = b.session("s", |_| ok());
+    assert_eq!(b.reaches(&mut a, 5).last(), Some(&Heard::Taken));
+    assert_eq!(a.pinned("s"), Some(locked[0].clone()));
+    a.wait(29 * 60_000);
+    assert_eq!(a.pinned("s"), Some(locked[0].clone()), "for as long as it was locked there");
+}
+
 #[test]
 fn a_session_that_moved_down_is_not_drawn_up_for_a_minute_by_any_replica() {
     let mut a = Bed::of(&["x", "y"]).in_fleet(1);

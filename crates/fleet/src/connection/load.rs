@@ -77,9 +77,23 @@ impl Connection<'_> {
                         self.renew_pins().await;
                     }
                 }
-                () = tokio::time::sleep(renewal) => self.renew_holdings(),
+                () = tokio::time::sleep(renewal) => {
+                    self.renew_holdings();
+                    self.renew_indexes().await?;
+                }
             }
         }
+    }
+
+    /// Has the store keep its indexes for another day: pins may live longer than nothing is told.
+    async fn renew_indexes(&self) -> Result<(), StoreError> {
+        let shelf = &self.shelves[0];
+        for key in [&shelf.index, &shelf.pin_index] {
+            let mut command = Cmd::new();
+            command.arg("PEXPIRE").arg(key).arg(DAY_MS);
+            self.link.clone().ask::<Value>(&command).await?;
+        }
+        Ok(())
     }
 
     fn renew_holdings(&self) {

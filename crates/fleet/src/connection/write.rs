@@ -22,8 +22,8 @@ use crate::{
 
 /// The stream's length: at a hundred entries a second, two minutes.
 const STREAM_MAX: u64 = 10_000;
-/// Pins wait so long for company.
-const COMPANY: Duration = Duration::from_millis(20);
+/// First locks of sessions wait so long for company: every entry wakes every replica.
+const COMPANY: Duration = Duration::from_millis(250);
 /// A store that is full is asked again after this.
 const FULL: Duration = Duration::from_secs(1);
 

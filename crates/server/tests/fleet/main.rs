@@ -9,6 +9,7 @@ mod cut;
 mod faults;
 mod hints;
 mod kinds;
+mod pins;
 mod records;
 mod sessions;
 mod strangers;
