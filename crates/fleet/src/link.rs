@@ -5,6 +5,9 @@
 //!   nonsense ends, and whoever uses it begins anew.
 //! - No error that is shown repeats a url or a password.
 
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{
@@ -35,6 +38,9 @@ pub enum StoreError {
     /// It cannot be reached, or the connection broke.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
+    /// TLS with it does not come about.
+    #[error("tls: {0}")]
+    Tls(&'static str),
     /// It refuses the login.
     #[error("it refuses the login")]
     Login,
@@ -49,8 +55,29 @@ pub enum StoreError {
     Unfit(String),
 }
 
+impl StoreError {
+    /// What to do about it.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Tls(_) => {
+                "is `rediss://` right? its certificate is checked by the system's authorities; \
+                 a private one is named by SSL_CERT_FILE"
+            }
+            Self::Login => "look at user and password in `state.redis`, and at the user's rights",
+            Self::Full => "give it more `maxmemory`, or a store of its own",
+            Self::Unreachable(_) | Self::Answer(_) | Self::Unfit(_) => {
+                "look at `state.redis`; a gateway would serve alone until the store is there"
+            }
+        }
+    }
+}
+
 impl From<redis::RedisError> for StoreError {
     fn from(error: redis::RedisError) -> Self {
+        if let Some(problem) = tls_problem(&error) {
+            return Self::Tls(problem);
+        }
         let code = error.code().unwrap_or_default().to_owned();
         // The server's own words may hold anything; its code is a word.
         match code.as_str() {
@@ -64,6 +91,43 @@ impl From<redis::RedisError> for StoreError {
             _ => Self::Answer(code),
         }
     }
+}
+
+/// What the system said.
+fn io_error(error: &redis::RedisError) -> Option<&io::Error> {
+    error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?.downcast_ref()
+}
+
+/// Whether the other side ended the connection.
+fn is_cut_off(error: &redis::RedisError) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let kind = io_error(error).map(io::Error::kind);
+    matches!(kind, Some(BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof))
+}
+
+/// What TLS found wrong, in words that hold nothing of the other side's.
+fn tls_problem(error: &redis::RedisError) -> Option<&'static str> {
+    use rustls::{CertificateError as Certificate, Error as Tls};
+    Some(match io_error(error)?.get_ref()?.downcast_ref::<Tls>()? {
+        Tls::InvalidCertificate(it) => match it {
+            Certificate::UnknownIssuer | Certificate::BadSignature => {
+                "its certificate is signed by no authority that this machine trusts"
+            }
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+                "its certificate is for another host than the one in `state.redis`"
+            }
+            Certificate::Expired | Certificate::ExpiredContext { .. } => {
+                "its certificate has expired"
+            }
+            Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
+                "its certificate is not valid yet"
+            }
+            _ => "its certificate is not accepted",
+        },
+        Tls::InvalidMessage(_) => "what it answers is not TLS",
+        Tls::AlertReceived(_) => "it ends the handshake",
+        _ => "the handshake fails",
+    })
 }
 
 impl Link {
@@ -125,6 +189,9 @@ impl Link {
         };
         // A Sentinel or Cluster asks several hosts, one after another.
         match tokio::time::timeout(2 * CONNECT, opening).await {
+            Ok(Err(error)) if url.is_tls && (is_cut_off(&error) || error.is_timeout()) => {
+                Err(StoreError::Tls("there is no handshake: does it speak TLS?"))
+            }
             Ok(opened) => Ok(opened?),
             Err(_) => Err(StoreError::Unreachable("it did not answer in time".to_owned())),
         }

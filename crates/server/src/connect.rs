@@ -219,11 +219,8 @@ fn visit_store(url: &StoreUrl) -> Option<StoreVisit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let clock = Clock::start();
     let answer = runtime.block_on(tidegate_fleet::check::store(url));
-    let answer = answer.map_err(|problem| Trouble {
-        cause: problem.to_string(),
-        hint: "look at `state.redis`; a gateway would serve alone until the store is there"
-            .to_owned(),
-    });
+    let answer = answer
+        .map_err(|problem| Trouble { cause: problem.to_string(), hint: problem.hint().to_owned() });
     let took = Millis(clock.now().0);
     Some(StoreVisit { name: url.to_string(), took, answer })
 }

@@ -26,6 +26,16 @@ impl Store {
         store
     }
 
+    /// One that speaks TLS only, at this port of its options.
+    pub fn start_secure(options: &[&str], port: u16) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        // What comes later counts: no plain port.
+        let options = ["--port", "0"].iter().chain(options).map(|it| (*it).to_owned()).collect();
+        let mut store = Self { address, options, process: None };
+        store.run();
+        store
+    }
+
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
