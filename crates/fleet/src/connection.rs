@@ -184,7 +184,12 @@ impl<'a> Connection<'a> {
         let mut under_way = futures_util::stream::FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(()) = futures_util::StreamExt::next(&mut under_way) => {}
+                Some(is_answered) = futures_util::StreamExt::next(&mut under_way) => {
+                    // Also where nobody waited so long: the store is there after all.
+                    if is_answered {
+                        self.fleet.stats.answered(self.fleet.now());
+                    }
+                }
                 ask = desk.asks.recv(), if under_way.len() < QUESTIONS_MAX => {
                     let gone = || StoreError::Unfit("nobody asks any more".to_owned());
                     let ask = ask.ok_or_else(gone)?;

@@ -58,12 +58,17 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 1
 ";
 
-/// Deletes a session's record unless it has a higher epoch. KEYS: the record. ARGV: epoch.
+/// Ends a session's record unless it has a higher epoch: for a while an empty one stands in its
+/// place, which says that there is none and that nothing late may be written there. KEYS: the
+/// record. ARGV: epoch, the next one, how long that is said.
 const DELETE: &str = r"
 local held = redis.pcall('HGET', KEYS[1], 'e')
 local epoch = type(held) == 'string' and tonumber(held)
 if epoch and epoch > tonumber(ARGV[1]) then return 0 end
-return redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'e', ARGV[2], 'v', '')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
 ";
 
 /// One of the scripts.

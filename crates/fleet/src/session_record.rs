@@ -70,6 +70,8 @@ pub enum AwayReason {
     Sealed,
     /// It lost its data a moment ago: owners have not written their records again yet.
     Restarted,
+    /// The session was opened a moment ago: its record may still be on its way.
+    Opening,
 }
 
 impl AwayReason {
@@ -81,6 +83,7 @@ impl AwayReason {
             Self::Unreachable => "store_unreachable",
             Self::Sealed => "record_does_not_open",
             Self::Restarted => "store_restarted",
+            Self::Opening => "record_not_written_yet",
         }
     }
 }

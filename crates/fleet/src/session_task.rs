@@ -17,6 +17,8 @@ use crate::{
 
 /// After the store lost its data, a record that is not there may be written again soon.
 const RESTARTED: Millis = Millis::seconds(10);
+/// How long it is said that a session has ended: longer than its id is young.
+const ENDED_MS: u64 = 60_000;
 /// For so long our own heartbeat must have stood before that of another one counts as missing.
 const SILENT: Millis = Millis::seconds(10);
 
@@ -32,31 +34,39 @@ pub(crate) struct Clerk<'a> {
 }
 
 impl Clerk<'_> {
-    /// Answers one question. Whoever asked may have gone.
-    pub(crate) async fn answer(mut self, ask: SessionAsk, now: Now) {
+    /// Answers one question, and says whether the store did. Whoever asked may have gone.
+    pub(crate) async fn answer(mut self, ask: SessionAsk, now: Now) -> bool {
         match ask {
-            SessionAsk::Load { names, reply } => {
-                let found = self.load(&names, now).await;
+            SessionAsk::Load { names, is_young, reply } => {
+                let found = self.load(&names, is_young, now).await;
+                let is_answered = found.is_ok();
                 drop(reply.send(found.map_or_else(|_| away(), |(lookup, _)| lookup)));
+                is_answered
             }
             SessionAsk::Create { name, epoch, record, reply } => {
                 let written = self.put(&name, epoch, &record).await;
+                let is_answered = written.is_ok();
                 let _ = reply.send(written.is_ok_and(|is_written| is_written));
+                is_answered
             }
             SessionAsk::Claim { names, take, reply } => {
                 let claim = self.claim(&names, &take, now).await;
+                let is_answered = claim.is_ok();
                 drop(reply.send(claim.unwrap_or(Claim::Away(AwayReason::Unreachable))));
+                is_answered
             }
             SessionAsk::Liveness { instance, reply } => {
                 let mut command = Cmd::new();
                 command.arg("GET").arg(self.layout.heartbeat(instance));
                 let beat: Result<Option<Vec<u8>>, _> = self.link.ask(&command).await;
                 let steady = self.stats.steady_since().is_some_and(|it| now.since(it) >= SILENT);
+                let is_answered = beat.is_ok();
                 let _ = reply.send(match beat {
                     Ok(Some(_)) => Liveness::Alive,
                     Ok(None) if steady => Liveness::Silent,
                     Ok(None) | Err(_) => Liveness::Unknown,
                 });
+                is_answered
             }
         }
     }
@@ -81,7 +91,7 @@ impl Clerk<'_> {
         &mut self,
         name: &SealedName,
     ) -> Result<Option<SessionEvent>, StoreError> {
-        let found = self.load(std::slice::from_ref(name), Now(0)).await?.0;
+        let found = self.load(std::slice::from_ref(name), false, Now(0)).await?.0;
         let Lookup::Found(SessionRecord { owner, epoch, .. }) = found else { return Ok(None) };
         let by = owner.map_or(InstanceId(0), |it| it.instance);
         Ok(Some(SessionEvent::Claimed { name: name.clone(), epoch, by }))
@@ -91,24 +101,30 @@ impl Clerk<'_> {
     pub(crate) async fn delete(&mut self, name: &SealedName, epoch: u64) -> Result<(), StoreError> {
         let key = self.layout.session_key(name);
         let mut command = self.scripts.command(Script::Delete, &[&key]);
-        command.arg(epoch.to_string());
+        command.arg(epoch.to_string()).arg(epoch.saturating_add(1).to_string()).arg(ENDED_MS);
         self.link.ask::<i64>(&command).await.map(drop)
     }
 
-    /// The record of the highest epoch under any of its names, and where it is.
+    /// The record of the highest epoch under any of its names, and where it is. That of a young
+    /// session may not be written yet.
     async fn load(
         &mut self,
         names: &[SealedName],
+        is_young: bool,
         now: Now,
     ) -> Result<(Lookup, Option<String>), StoreError> {
         let mut found: Option<(SessionRecord, String)> = None;
-        let mut is_sealed = false;
+        let (mut is_sealed, mut is_ended) = (false, false);
         for name in names {
             let key = self.layout.session_key(name);
             let mut command = Cmd::new();
             command.arg("HMGET").arg(&key).arg("e").arg("v");
             let fields: Value = self.link.ask(&command).await?;
             let Some((epoch, value)) = reply::pair(fields) else { continue };
+            if value.is_empty() {
+                is_ended = true;
+                continue;
+            }
             match self.opened(&key, &epoch, &value) {
                 Some(record) if found.as_ref().is_none_or(|it| it.0.epoch < record.epoch) => {
                     found = Some((record, key));
@@ -120,7 +136,9 @@ impl Clerk<'_> {
         let is_restarted = self.stats.restarted_at().is_some_and(|it| now.since(it) < RESTARTED);
         Ok(match found {
             Some((record, key)) => (Lookup::Found(record), Some(key)),
+            None if is_ended => (Lookup::Missing, None),
             None if is_sealed => (Lookup::Away(AwayReason::Sealed), None),
+            None if is_young => (Lookup::Away(AwayReason::Opening), None),
             None if is_restarted => (Lookup::Away(AwayReason::Restarted), None),
             None => (Lookup::Missing, None),
         })
@@ -132,7 +150,7 @@ impl Clerk<'_> {
         take: &TakeOver,
         now: Now,
     ) -> Result<Claim, StoreError> {
-        let (record, key) = match self.load(names, now).await? {
+        let (record, key) = match self.load(names, false, now).await? {
             (Lookup::Found(record), Some(key)) => (record, key),
             (Lookup::Away(why), _) => return Ok(Claim::Away(why)),
             _ => return Ok(Claim::Missing),
@@ -146,7 +164,7 @@ impl Clerk<'_> {
         command.arg(sealed).arg(self.ttl_ms);
         Ok(match self.link.ask::<i64>(&command).await? {
             1 => Claim::Won,
-            0 => match self.load(names, now).await?.0 {
+            0 => match self.load(names, false, now).await?.0 {
                 Lookup::Found(record) => Claim::Lost(record),
                 Lookup::Missing => Claim::Missing,
                 Lookup::Away(why) => Claim::Away(why),

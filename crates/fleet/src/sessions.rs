@@ -5,6 +5,8 @@
 //!   [`Lookup::Away`], and the client is told to come back instead of losing its session.
 //! - Nothing waits longer than `state.timeout`, and nothing at all for a store that is known to be
 //!   away.
+//! - The id of a session says when it was opened: that its record is not there says nothing in the
+//!   first seconds, because a slow store may not have it yet. One that has ended says so.
 //! - A record is never dropped from the queue and never overwrites one of a higher epoch.
 //!
 //! The store is asked on the fleet's thread (`session_task.rs`); here is the handle that other
@@ -23,7 +25,7 @@ pub use crate::session_record::{
 use crate::{
     identity::InstanceId,
     outbox::{Outbox, SessionWrite},
-    seal::{FleetSecrets, SealedName},
+    seal::{FleetSecrets, SESSION_MAC_BYTES, SealedName, hex},
     stats::FleetStats,
 };
 
@@ -32,10 +34,15 @@ const EVENTS_MAX: usize = 1024;
 /// Questions that wait for the fleet's thread, at most.
 const ASKS_MAX: usize = 1024;
 
+/// What stands before a session's beginning in its id; no hexadecimal digit.
+const BIRTH: char = 't';
+/// For so many seconds the record of a new session may still be on its way.
+const YOUNG_S: u64 = 10;
+
 /// A question to the store.
 #[derive(Debug)]
 pub(crate) enum SessionAsk {
-    Load { names: Vec<SealedName>, reply: oneshot::Sender<Lookup> },
+    Load { names: Vec<SealedName>, is_young: bool, reply: oneshot::Sender<Lookup> },
     Create { name: SealedName, epoch: u64, record: Vec<u8>, reply: oneshot::Sender<bool> },
     Claim { names: Vec<SealedName>, take: TakeOver, reply: oneshot::Sender<Claim> },
     Liveness { instance: InstanceId, reply: oneshot::Sender<Liveness> },
@@ -89,10 +96,36 @@ impl SessionStore {
         (Self { shared: Arc::new(shared) }, desk)
     }
 
+    /// The id of a new session: a random part in hexadecimal digits, the store's time, and the
+    /// proof that this fleet gave it.
+    #[must_use]
+    pub fn new_id(&self, random: &str) -> String {
+        let secrets = &self.shared.secrets;
+        let begun = self.store_seconds().map(|it| format!("{BIRTH}{it:x}")).unwrap_or_default();
+        let named = format!("{random}{begun}");
+        let proof = secrets.session_mac(named.as_bytes());
+        named + &hex(&proof)
+    }
+
+    /// Whether a session was opened a moment ago: the answer to `initialize` waits for its record
+    /// no longer than `state.timeout`, so a store that is only slow may not have it yet.
+    fn is_young(&self, id: &str) -> bool {
+        let begun = id.len().checked_sub(2 * SESSION_MAC_BYTES).and_then(|at| id.get(..at));
+        let begun = begun.and_then(|it| it.split_once(BIRTH)).map(|it| it.1);
+        let begun = begun.and_then(|it| u64::from_str_radix(it, 16).ok());
+        let age = begun.zip(self.store_seconds()).map(|(begun, now)| now.abs_diff(begun));
+        age.is_some_and(|age| age < YOUNG_S)
+    }
+
+    fn store_seconds(&self) -> Option<u64> {
+        let shared = &self.shared;
+        shared.stats.store_ms(shared.clock.now()).map(|ms| ms / 1000)
+    }
+
     /// The record of a session.
     pub async fn load(&self, id: &str) -> Lookup {
-        let names = self.names(id);
-        let ask = |reply| SessionAsk::Load { names, reply };
+        let (names, is_young) = (self.names(id), self.is_young(id));
+        let ask = |reply| SessionAsk::Load { names, is_young, reply };
         self.ask(ask).await.unwrap_or_else(Lookup::Away)
     }
 

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | another replica has it | it is handed to that one, its answer handed back as it comes |
 //! | that one is gone, or nobody has it | this replica takes the session over, and answers |
+//! | this one, which took it over and was not told so | it takes the session over once more |
 //! | there is no such session | 404 |
 //! | nobody can say | 503, and when to come back: never 404, which ends sessions |
 //!
@@ -43,6 +44,8 @@ const FIRST_EPOCH: u64 = 1;
 const RENEW_EVERY: Millis = Millis::seconds(60);
 /// Requests that are elsewhere at once.
 const TASKS_MAX: usize = 8192;
+/// Attempts to take a session over that are remembered because their end is not known.
+const UNSURE_MAX: usize = 1024;
 /// How often a request begins anew because somebody else was quicker.
 pub(crate) const TRIES_MAX: u32 = 3;
 
@@ -59,6 +62,8 @@ pub(crate) enum Told {
     Free(WaitingRequest, StoredSession),
     /// Whoever is asked here is to answer.
     Here(WaitingRequest),
+    /// By its record the session is this replica's.
+    Mine(WaitingRequest, StoredSession),
     /// An attempt to take a session over has ended.
     Tried { session: Arc<str>, record: StoredSession, taken: TakenOver },
     /// The record of a new session is written, or will be.
@@ -85,6 +90,9 @@ pub(crate) struct Elsewhere {
     pub(crate) owned: BTreeMap<Arc<str>, OwnedSession>,
     /// Sessions that are being taken over, and who waits for that.
     pub(crate) taking: BTreeMap<Arc<str>, Vec<WaitingRequest>>,
+    /// Attempts to take a session over that the store did not answer, by their epoch: it may have
+    /// carried them out all the same.
+    unsure: BTreeMap<Arc<str>, u64>,
     /// Answers to `initialize` whose record has not been told yet.
     pub(crate) opened: BTreeMap<String, (RequestToken, McpAnswer)>,
     pub(crate) tasks: BTreeMap<u64, ForwardTask>,
@@ -118,6 +126,7 @@ impl Elsewhere {
             fleet,
             owned: BTreeMap::new(),
             taking: BTreeMap::new(),
+            unsure: BTreeMap::new(),
             opened: BTreeMap::new(),
             tasks: BTreeMap::new(),
             next_task: 0,
@@ -127,6 +136,20 @@ impl Elsewhere {
             renew_at: now.after(RENEW_EVERY),
             is_leaving: false,
         }
+    }
+
+    /// Nobody can say whether a session is this replica's now.
+    pub(crate) fn is_unsure(&mut self, session: &Arc<str>, epoch: u64) {
+        if self.unsure.len() >= UNSURE_MAX {
+            self.unsure.pop_first();
+        }
+        self.unsure.insert(Arc::clone(session), epoch);
+    }
+
+    /// Whether this replica was not told that it had taken a session over at this epoch: then
+    /// nobody serves it.
+    pub(crate) fn was_unsure(&mut self, session: &str, epoch: u64) -> bool {
+        self.unsure.remove(session) == Some(epoch)
     }
 
     /// A session's record is another one.

@@ -28,6 +28,7 @@ struct MemoryStore {
     handles: BTreeMap<u128, McpHandle>,
     news: BTreeMap<u128, mpsc::Sender<SessionNews>>,
     is_away: bool,
+    is_late: bool,
     unreachable: BTreeSet<u128>,
     silent: BTreeSet<u128>,
     lookups: usize,
@@ -67,6 +68,11 @@ impl MemoryFleet {
     /// The store is away, or is back.
     pub fn set_away(&self, is_away: bool) {
         self.lock().is_away = is_away;
+    }
+
+    /// The store carries take-overs out, and answers too late; or in time again.
+    pub fn set_late(&self, is_late: bool) {
+        self.lock().is_late = is_late;
     }
 
     /// A replica cannot be reached by others, but lives; or can be again.
@@ -186,6 +192,9 @@ impl SessionFleet for MemoryReplica {
                 let session = id.into();
                 drop(news.try_send(SessionNews::Claimed { session, epoch }));
             }
+        }
+        if shared.is_late {
+            return ready(TakenOver::Away("store_unreachable"));
         }
         ready(TakenOver::Won)
     }

@@ -94,6 +94,14 @@ impl Driver {
                     None => self.answer_here(waiting),
                 }
             }
+            Told::Mine(waiting, record) => {
+                let session = waiting.request.session.as_deref().unwrap_or_default();
+                // Without a doubt about it, it has just ended here, and its record is to follow.
+                match elsewhere.was_unsure(session, record.epoch) {
+                    true => self.take_over(waiting, record),
+                    false => self.hear_elsewhere(Told::Here(waiting)),
+                }
+            }
             Told::Free(waiting, record) => self.take_over(waiting, record),
             Told::Tried { session, record, taken } => self.taken_over(session, record, taken),
         }
@@ -179,6 +187,7 @@ impl Driver {
                 }
             }
             TakenOver::Away(reason) => {
+                elsewhere.is_unsure(&session, record.epoch);
                 waiting.into_iter().for_each(|it| refuse(it.answer, not_now(reason)));
             }
         }

@@ -61,7 +61,9 @@ impl Search {
             };
             let owner = match &record.owner {
                 None => return Some(Told::Free(waiting, record)),
-                Some(owner) if owner.instance == self.me => return Some(Told::Here(waiting)),
+                Some(owner) if owner.instance == self.me => {
+                    return Some(Told::Mine(waiting, record));
+                }
                 Some(owner) => owner.clone(),
             };
             waiting = match self.hand_on(waiting, &owner).await {

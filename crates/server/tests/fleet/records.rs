@@ -13,7 +13,7 @@ use tidegate_fleet::{
         AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionRecord,
     },
 };
-use tidegate_testkit::time::eventually;
+use tidegate_testkit::time::{eventually, pause};
 
 use crate::bare::{BareReplica, wait_for};
 use crate::store::Store;
@@ -136,4 +136,27 @@ fn a_replica_that_left_is_silent_only_once_the_store_has_been_steady() {
     let first = wait_for(sessions.liveness(instance));
     assert!(first == Liveness::Unknown || first == Liveness::Silent);
     eventually("it is silent", || wait_for(sessions.liveness(instance)) == Liveness::Silent);
+}
+
+/// The answer to `initialize` waits for the record no longer than `state.timeout`. Where the store
+/// was only slow, another replica that is asked meanwhile must not say that there is no session.
+#[test]
+fn a_record_that_is_not_written_yet_is_not_a_session_that_has_ended() {
+    let store = Store::start();
+    let (one, two) = (start(&store, "one"), start(&store, "two"));
+    let (first, second) = (one.fleet.sessions(), two.fleet.sessions());
+    let old = first.new_id("00");
+    // Until then a store that has just begun is the reason.
+    pause(Duration::from_millis(10_500));
+    let new = first.new_id("01");
+    assert!(one.fleet.secrets().knows_session(&new));
+    assert_eq!(wait_for(second.load(&new)), Lookup::Away(AwayReason::Opening));
+    assert_eq!(wait_for(second.load(&old)), Lookup::Missing, "it was opened long ago");
+    assert_eq!(wait_for(second.load("02")), Lookup::Missing, "nor is this one young");
+    assert!(wait_for(first.create(&new, &record(&one, 1, "x"))));
+    assert_eq!(wait_for(second.load(&new)), Lookup::Found(record(&one, 1, "x")));
+    first.delete(&new, 1);
+    eventually("it has ended", || wait_for(second.load(&new)) == Lookup::Missing);
+    assert!(!wait_for(first.create(&new, &record(&one, 1, "late"))), "nothing late comes back");
+    assert_eq!(wait_for(second.load(&new)), Lookup::Missing);
 }

@@ -130,6 +130,27 @@ fn streams_go_through_another_replica_as_they_come() {
 }
 
 #[test]
+fn a_take_over_that_a_slow_store_carried_out_unheard_loses_no_session() {
+    let fake = server();
+    let replicas = Replicas::start(&Setup::of(&[("a", &fake)]));
+    let client = McpClient::named(replicas.addresses[0], "one");
+    assert!(client.text("count").ends_with("call 1"));
+    replicas.fleet.kill(0);
+    replicas.fleet.set_late(true);
+    let client = client.at(replicas.addresses[1]);
+    let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}).to_string();
+    let status = || client.post(&ping).expect("an answer").status;
+    assert_eq!(status(), 503, "nobody can say");
+    assert_eq!(replicas.owner(&client), Some(1), "and yet it was carried out");
+    replicas.fleet.set_late(false);
+    assert!(client.text("count").ends_with("call 2"), "it goes on, where it was found");
+    assert!(client.at(replicas.addresses[2]).text("count").ends_with("call 3"));
+    assert_eq!(client.delete(), 200);
+    assert_eq!(status(), 404, "an end is an end");
+    assert_eq!(fake.breaches(), [""; 0]);
+}
+
+#[test]
 fn a_session_goes_on_elsewhere_when_its_owner_is_gone() {
     let fake = server();
     let replicas = Replicas::start(&Setup::of(&[("a", &fake)]));
