@@ -89,13 +89,14 @@ class Fleet:
                 "state:\n"
                 "  redis: env:FLEET_REDIS\n"
                 "  secret: env:FLEET_SECRET\n"
-                "  timeout: 2s\n"
                 "  replica: %s\n"
                 "  peer_listen: 127.0.0.1:%d\n"
                 "  peer_url: %s\n" % (self.server_url, NAMES[at], self.peers[at], url))
         env = dict(os.environ, FLEET_REDIS=f"redis://127.0.0.1:{self.redis_port}",
                    FLEET_SECRET=secret)
-        command = [self.tidegate, "serve", "--config", path]
+        # Another version beside: the first replica may be another binary.
+        binary = os.environ.get("FLEET_BESIDE") if at == 0 else None
+        command = [binary or self.tidegate, "serve", "--config", path]
         self.replicas[at] = self.spawn(command, NAMES[at], env=env)
         self.wait(self.ports[at])
 

@@ -4,6 +4,10 @@
 //!   installed where it is missing.
 //! - Three replicas behind HAProxy, installed likewise, with the official MCP clients (`sessions`):
 //!   round robin, one replica killed, all of them restarted one after the other.
+//! - What a fleet costs, and how quick it is (`measure`): how soon the others know of a 429, LLM
+//!   requests beside a store in trouble, CPU time and the store's traffic, each against gateways
+//!   without a store in the same run. `cargo xtask fleet measure [BINARY]` does only this, with
+//!   the build of the tests or an optimised one.
 //! - `kubernetes-validate` from PyPI checks every manifest of `ops/kubernetes` against the schemas
 //!   of Kubernetes; what only extensions know is left to them.
 //!
@@ -17,6 +21,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use crate::gateway::Gateway;
 use crate::install::{debian, python, quietly};
 use crate::stage::Stage;
 use crate::{deny, docs, say};
@@ -32,8 +37,16 @@ pub(crate) fn run() -> anyhow::Result<()> {
     manifests()?;
     Stage::cargo("fleet", &["test", "-p", "tidegate-server", "--test", "fleet"]).run()?;
     debian("haproxy", "haproxy")?;
-    sessions::run()?;
-    Ok(())
+    let gateway = Gateway::build()?;
+    sessions::run(&gateway)?;
+    sessions::measure(&gateway, None)
+}
+
+/// Measures only.
+pub(crate) fn measure(binary: Option<&str>) -> anyhow::Result<()> {
+    have_store()?;
+    let gateway = Gateway::build()?;
+    sessions::measure(&gateway, binary.map(Path::new))
 }
 
 /// Installs `redis-server` where it is missing.

@@ -13,7 +13,7 @@
 //! | `clients [CLIENT…]` | coding agents, unchanged, against the gateway ([`clients`]) |
 //! | `dashboard [quick]` | the page of the admin listener, in a browser ([`dashboard`]) |
 //! | `ops` | alert rules, metrics and the systemd unit, checked by their own tools ([`ops`]) |
-//! | `fleet` | several gateways and a real Redis; the Kubernetes manifests ([`fleet`]) |
+//! | `fleet [measure [BINARY]]` | several gateways and a real Redis; the Kubernetes manifests ([`fleet`]) |
 //! | `otlp` | traces and metrics, read by OpenTelemetry's own packages ([`otlp`]) |
 //! | `bench [core \| gateway \| mcp \| journal \| instructions]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `mutants [core \| mcp] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
@@ -51,7 +51,8 @@ use std::process::ExitCode;
 use gateway::Gateway;
 
 const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp [search] | \
-                     conformance | clients [CLIENT…] | dashboard [quick] | fleet | ops | otlp | \
+                     conformance | clients [CLIENT…] | dashboard [quick] | \
+                     fleet [measure [BINARY]] | ops | otlp | \
                      bench [core | gateway | mcp | journal | instructions] | \
                      mutants [core | mcp] [FILE…] | dist | nightly>";
 
@@ -64,6 +65,8 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["fleet"] => fleet::run(),
+        ["fleet", "measure"] => fleet::measure(None),
+        ["fleet", "measure", binary] => fleet::measure(Some(binary)),
         ["sdk"] => Gateway::build().and_then(|it| sdk::run(&it)).map(|_| ()),
         ["mcp"] => Gateway::build().and_then(|it| mcp::run(&it)).map(|_| ()),
         ["mcp", "search"] => mcp::agent::run().map(|_| ()),

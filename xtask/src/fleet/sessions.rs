@@ -1,32 +1,44 @@
-//! Three replicas behind HAProxy, used by the official MCP clients (`tests/fleet`): one program
-//! starts the replicas, their store, a balancer and servers, and says what came of it.
+//! Replicas as processes, by the programs of `tests/fleet`: three behind HAProxy, used by the
+//! official MCP clients, and what a fleet costs. Each program starts what it needs, and says what
+//! came of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use crate::gateway::Gateway;
 use crate::install::{node, python};
-use crate::stage::Stage;
-use crate::{deny, docs, say};
+use crate::{docs, say};
 
-/// Runs the program; the clients are those of `cargo xtask mcp`.
-pub(super) fn run() -> anyhow::Result<()> {
-    Stage::cargo("build", &["build", "-p", "tidegate"]).run()?;
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let clients = docs::root().join("tests").join("mcp");
-    let folder = Path::new(target).join("mcp");
-    let interpreter = python(&clients.join("python"), &folder)?;
-    let packages = node(&clients.join("node"), &folder)?;
-    let programs = docs::root().join("tests").join("fleet");
-    let copied = std::fs::copy(programs.join("sessions.mjs"), packages.join("sessions.mjs"));
+/// Three replicas behind HAProxy; the clients are those of `cargo xtask mcp`.
+pub(super) fn run(gateway: &Gateway) -> anyhow::Result<()> {
+    let sources = docs::root().join("tests").join("mcp").join("node");
+    let packages = node(&sources, &gateway.target.join("mcp"))?;
+    let copied = std::fs::copy(programs().join("sessions.mjs"), packages.join("sessions.mjs"));
     copied.context("cannot copy the program for node beside its packages")?;
-    let mut program = Command::new(interpreter);
-    program.arg(programs.join("sessions.py"));
-    program.arg(Path::new(target).join("debug").join("tidegate")).arg(packages);
-    let status = program.status().context("cannot run the sessions program")?;
-    ensure!(status.success(), "sessions over three replicas failed: see above");
-    say::line("sessions over three replicas: all claims hold");
+    program(gateway, "sessions.py", &[&gateway.binary, &packages])
+}
+
+/// What a fleet costs, and how quick it is, with the gateway of the tests or an optimised one.
+pub(super) fn measure(gateway: &Gateway, optimised: Option<&Path>) -> anyhow::Result<()> {
+    match optimised {
+        Some(binary) => program(gateway, "measure.py", &[binary, Path::new("optimised")]),
+        None => program(gateway, "measure.py", &[&gateway.binary]),
+    }
+}
+
+fn programs() -> PathBuf {
+    docs::root().join("tests").join("fleet")
+}
+
+/// Runs a program with the Python packages of `cargo xtask mcp`.
+fn program(gateway: &Gateway, name: &str, args: &[&Path]) -> anyhow::Result<()> {
+    let packages = docs::root().join("tests").join("mcp").join("python");
+    let mut command = Command::new(python(&packages, &gateway.target.join("mcp"))?);
+    command.arg(programs().join(name)).args(args);
+    let status = command.status().with_context(|| format!("cannot run {name}"))?;
+    ensure!(status.success(), "{name}: a claim does not hold: see above");
+    say::line(&format!("{name}: all claims hold"));
     Ok(())
 }
