@@ -7,15 +7,33 @@
 
 use std::sync::Arc;
 
-use tidegate_config::{Config, provider_url};
+use sha2::{Digest, Sha256};
+use tidegate_config::{Config, file::ConfigFile, provider_url};
 use tidegate_core::names::{Fingerprint, FleetSettings};
-use tidegate_fleet::{identity::InstanceId, seal::FleetSecrets};
+use tidegate_fleet::{
+    identity::InstanceId,
+    seal::{FleetSecrets, hex},
+};
 use tidegate_mcp::health;
 
 use crate::provider::any_model;
 
 /// What a fake provider's url begins with.
 const INSIDE: &str = "fake:";
+
+/// The start of a hash of what replicas of one fleet should have in common: their config without
+/// their own addresses and names.
+#[must_use]
+pub fn shared_sha(file: &ConfigFile) -> String {
+    let (mut file, usual) = (file.clone(), ConfigFile::default());
+    (file.listen, file.admin.listen) = (usual.listen, usual.admin.listen);
+    if let Some(state) = &mut file.state {
+        (state.peer_listen, state.peer_url) = (None, None);
+        state.replica.clear();
+    }
+    let text = serde_json::to_vec(&file).unwrap_or_default();
+    hex(&Sha256::digest(&text)[..4])
+}
 
 /// What makes a gateway one of a fleet: drawn and derived once, at its start.
 #[derive(Clone, Debug)]

@@ -12,10 +12,11 @@ use crate::gateway::Gateway;
 pub fn fleet_view(gateway: &Gateway) -> Option<FleetView> {
     let fleet = gateway.fleet.get()?;
     let (stats, identity, now) = (fleet.stats(), fleet.identity(), gateway.now());
-    let own_sha = gateway.live.load().fingerprint.clone();
     let store_ms = stats.store_ms(now).unwrap_or_default();
     let heard_from = stats.heard_from();
     let roster = fleet.roster();
+    let own = roster.replicas.iter().find(|it| it.0 == identity.instance);
+    let own_sha = own.map(|it| it.1.config_sha.clone());
     let mut replicas: Vec<ReplicaView> = roster
         .replicas
         .into_iter()
@@ -24,7 +25,7 @@ pub fn fleet_view(gateway: &Gateway) -> Option<FleetView> {
             ReplicaView {
                 is_self: instance == identity.instance,
                 instance: instance.to_string(),
-                has_same_config: beat.config_sha == own_sha,
+                has_same_config: own_sha.as_ref().is_none_or(|it| *it == beat.config_sha),
                 up_ms: store_ms.saturating_sub(beat.started_ms),
                 heartbeat_age_ms: store_ms.saturating_sub(beat.told_at_ms),
                 replica: beat.replica,

@@ -1,5 +1,6 @@
 //! This gateway as one replica of its fleet: what it is started with, and its ears.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tidegate_fleet::{
     fleet::{Ears, Fleet, FleetStart},
     identity::{Identity, host_name},
 };
-use tidegate_gateway::{gateway::Gateway, worker::Worker};
+use tidegate_gateway::{fleet_names::shared_sha, gateway::Gateway, worker::Worker};
 
 /// A session's record outlives its session by this, for an owner that renews it late.
 const SESSION_MARGIN: Duration = Duration::from_secs(5 * 60);
@@ -45,18 +46,22 @@ pub(crate) fn join(gateway: &Gateway, peer_port: Option<u16>) -> Option<Arc<Flee
 }
 
 /// What goes between the fleet's thread and the core.
-struct GatewayEars(Worker);
+struct GatewayEars {
+    worker: Worker,
+    /// What the config is called among replicas, by what it is called here.
+    shared_sha: RefCell<(String, String)>,
+}
 
 /// The ears of a gateway.
 pub(crate) fn ears(gateway: Arc<Gateway>) -> Rc<dyn Ears> {
-    Rc::new(GatewayEars(Worker::new(gateway)))
+    Rc::new(GatewayEars { worker: Worker::new(gateway), shared_sha: RefCell::default() })
 }
 
 impl Ears for GatewayEars {
     fn hear(&self, hint: &Hint) -> Heard {
-        let gateway = &self.0.gateway;
+        let gateway = &self.worker.gateway;
         let (live, now) = (gateway.live.load(), gateway.now());
-        let heard = self.0.with_notes(|notes| live.core.hear(now, hint, notes));
+        let heard = self.worker.with_notes(|notes| live.core.hear(now, hint, notes));
         if heard == Heard::Taken && !matches!(hint.fact, Fact::Pin { .. }) {
             // A server's probe may come forward, or an operator's action ended.
             gateway.changed.notify_one();
@@ -65,16 +70,21 @@ impl Ears for GatewayEars {
     }
 
     fn holdings(&self) -> Vec<Hint> {
-        let gateway = &self.0.gateway;
+        let gateway = &self.worker.gateway;
         gateway.live.load().core.holdings(gateway.now())
     }
 
     fn held_pins(&self, after: Option<PinKey>, max: usize) -> (Vec<Hint>, Option<PinKey>) {
-        let gateway = &self.0.gateway;
+        let gateway = &self.worker.gateway;
         gateway.live.load().core.held_pins(gateway.now(), after, max)
     }
 
     fn config_sha(&self) -> String {
-        self.0.gateway.live.load().fingerprint.clone()
+        let live = self.worker.gateway.live.load();
+        let mut known = self.shared_sha.borrow_mut();
+        if known.0 != live.fingerprint {
+            *known = (live.fingerprint.clone(), shared_sha(&live.file));
+        }
+        known.1.clone()
     }
 }

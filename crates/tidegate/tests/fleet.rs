@@ -4,10 +4,15 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::process::Stdio;
 
 use serde_json::json;
-use support::{folder, program, run, served::Served};
+use support::{
+    folder, program, run,
+    served::{PATIENCE, Served},
+};
 use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_testkit::{
     mcp::McpClient,
@@ -114,6 +119,7 @@ fn a_wrong_way_to_oneself_is_told_at_the_start_and_nothing_is_lost() {
     let client = McpClient::open(at(&second));
     assert!(client.text("count").ends_with("call 1"));
     assert!(client.at(at(&first)).text("count").ends_with("call 2"), "taken over");
+    second.until("another replica has taken a session over");
     assert!(client.text("count").ends_with("call 3"), "and handed on");
     assert_eq!(fake.breaches(), [""; 0]);
 }
@@ -131,11 +137,11 @@ fn two_replicas_of_one_name_are_warned_of() {
 fn status_and_check_say_who_is_there_and_what_the_store_says() {
     let (store, fake) = (Store::start(), server());
     let start = |name: &str| reached(replica("told", name, &store, &fake, ANYWHERE));
-    let (first, _second) = (start("one"), start("two"));
+    let (first, second) = (start("one"), start("two"));
     let folder = folder("fleet-told-operator");
     let ask = |args: &[&str]| {
         let url = format!("http://{}", first.admin);
-        run(program(&folder).args(args).args(["--admin", &url]))
+        run(program(&folder).env("FLEET", SECRET).args(args).args(["--admin", &url]))
     };
     let mut told = String::new();
     eventually("both are known", || {
@@ -153,7 +159,7 @@ fn status_and_check_say_who_is_there_and_what_the_store_says() {
         *lines.iter().find(is_row).unwrap_or_else(|| panic!("no row of {name}: {told}"))
     };
     assert!(row("one").contains("this one"), "{told}");
-    assert!(row("two").contains("another config"), "the name is a part of it: {told}");
+    assert!(!row("two").contains("another config"), "its name is its own: {told}");
     let check = |store: &str| {
         let yaml = format!(
             "mcp: {{servers: {{a: {{url: '{}'}}}}}}\n\
@@ -170,4 +176,63 @@ fn status_and_check_say_who_is_there_and_what_the_store_says() {
     let bad = check(&format!("redis://{}", free_address()));
     assert_ne!(bad.code, Some(0), "{bad:?}");
     assert!(bad.stdout.contains("1 of 2 can be used"), "{bad:?}");
+    check(&store.url());
+    let doctor = ask(&["doctor"]);
+    for words in [
+        "fleet tidegate: 2 replicas (one, two)",
+        &format!("the store {} answers in", store.url()),
+        "MCP sessions of",
+    ] {
+        assert_eq!(
+            doctor.stdout.contains(words),
+            words != "MCP sessions of",
+            "{words}: {doctor:?}"
+        );
+    }
+    let url = format!("http://{}", first.admin);
+    let mut watched = Watched::start(&folder, &["status", "--watch", "--admin", &url]);
+    watched.until("fleet tidegate  two is there");
+    second.stop();
+    watched.until("fleet tidegate  two has left");
+    watched.until("no other replica is there; start the others with the same");
+    drop(store);
+    watched.until("the store is away");
+    let doctor = ask(&["doctor"]);
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    assert!(doctor.stdout.contains("fix: `tidegate check --connect` tests it"), "{doctor:?}");
+}
+
+/// A program that says something for as long as it runs.
+struct Watched {
+    child: std::process::Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Watched {
+    fn start(folder: &std::path::Path, args: &[&str]) -> Self {
+        let mut command = program(folder);
+        let mut child = command.args(args).stdout(Stdio::piped()).spawn().expect("it starts");
+        let stdout = child.stdout.take().expect("it is piped");
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            lines.for_each(|line| drop(sender.send(line)));
+        });
+        Self { child, lines }
+    }
+
+    fn until(&mut self, words: &str) {
+        let mut heard = Vec::new();
+        while !heard.last().is_some_and(|line: &String| line.contains(words)) {
+            let line = self.lines.recv_timeout(PATIENCE);
+            heard.push(line.unwrap_or_else(|_| panic!("`{words}` is not in {heard:#?}")));
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
 }

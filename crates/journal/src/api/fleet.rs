@@ -58,7 +58,8 @@ pub struct ReplicaView {
     pub is_self: bool,
     /// The version of the program.
     pub version: String,
-    /// The start of a hash of its config.
+    /// The start of a hash of its config, without what is each replica's own: addresses to listen
+    /// at, `state.replica`, `peer_listen` and `peer_url`.
     pub config_sha: String,
     /// Whether its config is that of the one that answers.
     pub has_same_config: bool,

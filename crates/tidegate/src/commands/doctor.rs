@@ -1,9 +1,9 @@
 //! `tidegate doctor`: is everything in order for a gateway here?
 //!
-//! It looks at the config, its secrets, the addresses to listen on, the providers and MCP servers
-//! (as `check --connect` asks them), a gateway that runs here and the machine, and says how to mend
-//! what is wrong. With `--report` the findings and the config, without secrets, are written into a
-//! file to pass on.
+//! It looks at the config, its secrets, the addresses to listen on, the providers, MCP servers and
+//! the fleet's store (as `check --connect` asks them), a gateway that runs here, its fleet and the
+//! machine, and says how to mend what is wrong. With `--report` the findings and the config,
+//! without secrets, are written into a file to pass on.
 //!
 //! | what was found | exit code |
 //! |---|---|

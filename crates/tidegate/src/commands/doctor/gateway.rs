@@ -1,5 +1,5 @@
 //! What a running gateway says of itself: whether clients are hurt, whether its records are
-//! written, and whether it serves the config that lies here.
+//! written, whether it serves the config that lies here, and how its fleet is.
 //!
 //! It is asked where the command line, the environment or the config says. A gateway that is only
 //! named by the config need not run: whether its address is free is looked at elsewhere.
@@ -7,8 +7,10 @@
 use tidegate_config::Config;
 use tidegate_config::source::Source;
 use tidegate_console::client::AskError;
-use tidegate_console::words::calm;
+use tidegate_console::fleet::advice::{Advice, Weight, advice};
+use tidegate_console::words::{calm, counted};
 use tidegate_gateway::prepare::fingerprint;
+use tidegate_journal::api::fleet::FleetView;
 use tidegate_journal::api::snapshot::{SnapshotView, StoreView};
 
 use super::DoctorArgs;
@@ -44,6 +46,10 @@ pub(super) fn look(
             findings.push(verdict(&snapshot, url));
             findings.extend(records(&snapshot));
             findings.extend(loaded.and_then(|(source, _)| drift(&snapshot, source)));
+            // A gateway that stands alone has no fleet.
+            if let Ok(fleet) = gateway.client.get::<FleetView>("/api/fleet") {
+                findings.extend(of_fleet(&fleet));
+            }
         }
         Err(AskError::NoGateway(_) | AskError::NotTidegate(_)) if !is_named => {}
         Err(AskError::NoGateway(why)) => {
@@ -61,6 +67,21 @@ pub(super) fn look(
             findings.push(Finding::bad(CATEGORY, words).fix(fix));
         }
     }
+}
+
+/// The replicas that are there, and whatever keeps them from acting like one gateway.
+fn of_fleet(fleet: &FleetView) -> Vec<Finding> {
+    const CATEGORY: &str = "fleet";
+    let finding = |it: Advice| match it.weight {
+        Weight::Trouble => Finding::bad(CATEGORY, it.words).fix(it.fix),
+        Weight::Note => Finding::warning(CATEGORY, it.words).fix(it.fix),
+    };
+    let names: Vec<String> = fleet.replicas.iter().map(|it| calm(&it.replica)).collect();
+    let count = counted(names.len() as u64, "replica");
+    let words = format!("fleet {}: {count} ({})", calm(&fleet.fleet), names.join(", "));
+    let mut findings = vec![Finding::good(CATEGORY, words)];
+    findings.extend(advice(fleet).into_iter().map(finding));
+    findings
 }
 
 fn verdict(snapshot: &SnapshotView, url: &str) -> Finding {

@@ -1,4 +1,5 @@
-//! Whether every provider and MCP server can be reached and used, as `check --connect` asks them.
+//! Whether every provider and MCP server, and the fleet's store, can be reached and used, as
+//! `check --connect` asks them.
 
 use std::sync::Arc;
 
@@ -33,6 +34,16 @@ pub(super) fn look(source: &Source, printer: &Printer, findings: &mut Vec<Findin
             Ok(_) => Finding::good("mcp", format!("{} answers in {}ms", it.name, it.took.0)),
             Err(trouble) => Finding::bad("mcp", format!("{}: {}", it.name, trouble.cause))
                 .fix(trouble.hint.clone()),
+        });
+    }
+    if let Some(it) = &connected.store {
+        let words = |what: &str| format!("the store {} {what}", it.name);
+        findings.push(match &it.answer {
+            Ok(()) => Finding::good("fleet", words(&format!("answers in {}ms", it.took.0))),
+            Err(trouble) => {
+                Finding::bad("fleet", words(&format!("cannot be used: {}", trouble.cause)))
+                    .fix(trouble.hint.clone())
+            }
         });
     }
 }

@@ -15,11 +15,13 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tidegate_console::client::AskError;
 use tidegate_console::events::{Events, StreamEvent, Waited};
+use tidegate_console::fleet;
 use tidegate_console::status::Status;
 use tidegate_console::watch::{self, Watched};
 use tidegate_console::words::{clock, span};
 use tidegate_core::time::Now;
 use tidegate_journal::api::decision::DecisionList;
+use tidegate_journal::api::fleet::FleetView;
 use tidegate_journal::api::timeline::TimelineView;
 use tidegate_runtime::clock::Clock;
 
@@ -30,6 +32,8 @@ use crate::printer::{Printer, Screen};
 
 /// How often the lanes are asked for.
 const LANES_EVERY_MS: u64 = 10_000;
+/// How often the fleet is asked for: as often as replicas look at each other.
+const FLEET_EVERY_MS: u64 = 3_000;
 
 /// Follows a gateway until somebody ends it.
 pub(super) fn follow(gateway: &Gateway, is_json: bool, printer: &Printer) -> Exit {
@@ -43,7 +47,7 @@ pub(super) fn follow(gateway: &Gateway, is_json: bool, printer: &Printer) -> Exi
     };
     let is_over = || is_over.load(Ordering::Relaxed);
     let ended = if is_json || !io::stdout().is_terminal() {
-        lines(events, is_json, is_over, printer)
+        lines(gateway, events, is_json, is_over, printer)
     } else {
         screen(gateway, events, is_over, printer)
     };
@@ -55,6 +59,7 @@ pub(super) fn follow(gateway: &Gateway, is_json: bool, printer: &Printer) -> Exi
 
 /// One line per event, for a reader who is no terminal.
 fn lines(
+    gateway: &Gateway,
     mut events: Events<'_>,
     is_json: bool,
     is_over: impl Fn() -> bool,
@@ -63,7 +68,11 @@ fn lines(
     let look = admin::look(printer);
     let clock_of = Clock::start();
     let mut is_broken = false;
+    let mut fleet = FleetLook::default();
     while !is_over() && !printer.is_reader_gone() {
+        if !is_broken && let Some(told) = fleet.look_again(gateway, clock_of.now()) {
+            fleet_lines(&told, fleet.view.as_ref(), is_json, printer);
+        }
         match events.wait()? {
             Waited::Event(event) => {
                 is_broken = false;
@@ -81,6 +90,47 @@ fn lines(
         }
     }
     Ok(())
+}
+
+/// The fleet as it was last seen; a gateway that stands alone is asked once.
+#[derive(Default)]
+struct FleetLook {
+    view: Option<FleetView>,
+    asked_at: Option<Now>,
+    is_alone: bool,
+}
+
+impl FleetLook {
+    /// Looks again if it is time to; what has changed, if anything has.
+    fn look_again(&mut self, gateway: &Gateway, now: Now) -> Option<Vec<String>> {
+        let is_due = self.asked_at.is_none_or(|at| now.since(at).0 >= FLEET_EVERY_MS);
+        if self.is_alone || !is_due {
+            return None;
+        }
+        self.asked_at = Some(now);
+        match gateway.client.get::<FleetView>("/api/fleet") {
+            Ok(view) => {
+                let told = fleet::changes(self.view.as_ref(), &view);
+                self.view = Some(view);
+                Some(told).filter(|told| !told.is_empty())
+            }
+            Err(AskError::Refused { status: 404, .. }) => {
+                self.is_alone = true;
+                None
+            }
+            // The stream of events says what is wrong with the gateway.
+            Err(_) => None,
+        }
+    }
+}
+
+fn fleet_lines(told: &[String], view: Option<&FleetView>, is_json: bool, printer: &Printer) {
+    if is_json {
+        let data = serde_json::to_value(view).unwrap_or_default();
+        printer.result(&json!({ "event": "fleet", "id": null, "data": data }).to_string());
+        return;
+    }
+    told.iter().for_each(|line| printer.result(line));
 }
 
 fn json_line(event: &StreamEvent) -> String {
@@ -102,6 +152,7 @@ struct Shown {
     timeline: Option<TimelineView>,
     /// When the lanes were asked for.
     lanes_at: Option<Now>,
+    fleet: FleetLook,
     /// Since when nothing came, and why.
     stale: Option<(u64, String)>,
 }
@@ -116,7 +167,8 @@ fn screen(
     let list: Option<DecisionList> = gateway.client.get(NOTABLE).ok();
     let failovers = list.map(|list| list.decisions).unwrap_or_default();
     let watched = Watched { failovers, ..Watched::default() };
-    let mut shown = Shown { watched, timeline: None, lanes_at: None, stale: None };
+    let mut shown =
+        Shown { watched, timeline: None, lanes_at: None, fleet: FleetLook::default(), stale: None };
     let screen = printer.screen();
     while !is_over() {
         let waited = events.wait()?;
@@ -141,6 +193,7 @@ fn refresh(gateway: &Gateway, shown: &mut Shown, now: Now) {
     if shown.stale.is_some() {
         return;
     }
+    shown.fleet.look_again(gateway, now);
     let is_due = |at: Now| now.since(at).0 >= LANES_EVERY_MS;
     let needs = shown.watched.needs_snapshot;
     if needs && let Ok(snapshot) = gateway.client.get("/api/snapshot") {
@@ -166,5 +219,9 @@ fn draw(screen: &Screen<'_>, shown: &Shown, now_unix_ms: u64, printer: &Printer)
         None => lines.push(format!("live at {}  (Ctrl-C ends)", clock(snapshot.at_unix_ms))),
     }
     lines.extend(status.lines(admin::look(printer)));
+    if let Some(fleet) = &shown.fleet.view {
+        lines.push(String::new());
+        lines.extend(fleet::lines(fleet, admin::look(printer)));
+    }
     screen.draw(&lines);
 }
