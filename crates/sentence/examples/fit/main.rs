@@ -10,10 +10,13 @@
 //! where all requests for one server are in one part.
 //! With `--small` nothing is fitted: it prints how the weights that there are do on catalogues of
 //! 20 to 500 tools (`small`). With `--declined TOOLS QUERIES` in place of the folder it prints how
-//! many requests without an answer could be declined at best (`hindsight`).
+//! many requests without an answer could be declined at best (`hindsight`), and with
+//! `--evidence TOOLS QUERIES …` what a logistic model over other evidence adds (`evidence`).
 //!
-//! The weights are printed as they stand in `src/parts.rs`; nothing is written.
+//! The weights are printed as they stand in `src/parts.rs`, with their figures and, for the same
+//! held-out requests, those of the weights that are built in; nothing is written.
 
+mod evidence;
 mod hindsight;
 mod learn;
 mod sets;
@@ -22,12 +25,12 @@ mod small;
 use std::{
     error::Error,
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use learn::{Examples, fitted};
+use learn::{Examples, Weights, fitted};
 use sets::Half;
-use tidegate_search::{NAMES, PARTS, eval};
+use tidegate_search::{NAMES, PARTS, Parts, eval};
 use tidegate_sentence::Encoder;
 
 /// Parts of a cross-validation.
@@ -52,6 +55,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let share = hindsight::declined(Path::new(tools), Path::new(queries), model.as_ref())?;
         return Ok(writeln!(out, "{:.0} % declined at 2 % lost", 100.0 * share)?);
     }
+    if folder == "--evidence" {
+        let paths: Vec<PathBuf> = args[1..].iter().map(PathBuf::from).collect();
+        writeln!(out, "requests                       more by sum, declined   by all, declined")?;
+        for evidence::Told { set, by_sum: [sum, few], by_all: [all, many] } in
+            evidence::told(&paths)?
+        {
+            writeln!(out, "{set:30} {sum:11.3} {few:9.2} {all:8.3} {many:9.2}")?;
+        }
+        return Ok(());
+    }
     if args.iter().any(|arg| arg == "--small") {
         return small(&mut out, Path::new(folder), model.as_ref());
     }
@@ -69,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     writeln!(out, "set                hit at 1   hit at 5   requests")?;
     let mut held_out = [0, 0, 0];
-    let mut left_out: Vec<([usize; 3], usize)> = vec![([0; 3], 0); 0];
+    let mut left_out: Vec<([usize; 3], usize)> = Vec::new();
     for fold in 0..FOLDS {
         let (fit, check) = main.fold(fold, FOLDS);
         let mut all = vec![(fit, MAIN)];
@@ -79,9 +92,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     report(&mut out, &main.name, "fitted", main.half(Half::Both).figures(&weights))?;
     report(&mut out, &main.name, "held out", held_out)?;
+    let built_in = built_in(model.is_some());
+    report(&mut out, &main.name, "built in", main.half(Half::Both).figures(&built_in))?;
     for set in others {
         report(&mut out, &set.name, "fitted", set.half(Half::Fitted).figures(&weights))?;
-        report(&mut out, &set.name, "held out", set.half(Half::Checked).figures(&weights))?;
+        let held_out = set.half(Half::Checked);
+        report(&mut out, &set.name, "held out", held_out.figures(&weights))?;
+        report(&mut out, &set.name, "built in", held_out.figures(&built_in))?;
     }
     if args.iter().any(|arg| arg == "--without") {
         for part in 0..PARTS {
@@ -100,6 +117,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// The weights that searches use: what parts of one add.
+fn built_in(is_read: bool) -> Weights {
+    let one = Parts {
+        words: 1.0,
+        pairs: 1.0,
+        letters: 1.0,
+        soft: 1.0,
+        server: 1.0,
+        server_name: 1.0,
+        meaning: 1.0,
+        server_meaning: 1.0,
+        server_tools: 1.0,
+        action: 1.0,
+        effect: 1.0,
+        kinds: 1.0,
+        concepts: 1.0,
+        server_concepts: 1.0,
+        sentence: 1.0,
+        server_sentence: 1.0,
+        server_sentences: 1.0,
+        is_read,
+    };
+    one.contributions().map(|(_, added)| f64::from(added))
 }
 
 /// The lines of `--small`.
