@@ -407,15 +407,15 @@ mod tests {
     #[test]
     fn templates_change_nothing_of_what_is_known() {
         let pieces = [
-            "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"?\"},\"finish_reason\":null}]}",
-            "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"?\"},\"finish_reason\":\"stop\"}]}",
-            "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"?\"}}],\"usage\":{\"prompt_tokens\":3}}",
-            "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"?\"}}",
-            "{\"type\":\"message_stop\",\"text\":\"?\"}",
-            "{\"type\":\"response.output_text.delta\",\"sequence_number\":7,\"delta\":\"?\"}",
-            "{\"type\":\"response.output_text.delta\",\"sequence_number\":12,\"delta\":\"?\"}",
-            "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"?\"}]}}]}",
-            "{\"error\":{\"message\":\"?\"},\"content\":\"?\"}",
+            r#"{"choices":[{"index":0,"delta":{"content":"?"},"finish_reason":null}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":"?"},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":"?"}}],"usage":{"prompt_tokens":3}}"#,
+            r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"?"}}"#,
+            r#"{"type":"message_stop","text":"?"}"#,
+            r#"{"type":"response.output_text.delta","sequence_number":7,"delta":"?"}"#,
+            r#"{"type":"response.output_text.delta","sequence_number":12,"delta":"?"}"#,
+            r#"{"candidates":[{"content":{"parts":[{"text":"?"}]}}]}"#,
+            r#"{"error":{"message":"?"},"content":"?"}"#,
         ];
         let texts = ["a", "", "error", "x\"", "\\q"];
         let events: Vec<String> = pieces
