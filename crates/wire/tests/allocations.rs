@@ -29,9 +29,9 @@ fn reading_a_head_and_splicing_allocate_nothing() {
 }
 
 #[test]
-fn following_a_stream_that_comes_in_whole_frames_allocates_nothing() {
+fn following_a_stream_that_comes_in_whole_frames_allocates_for_its_template_alone() {
     let frame = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":null}\n\n";
-    let stream = Bytes::from([frame, frame, "data: [DONE]\n\n"].concat());
+    let stream = Bytes::from(frame.repeat(1000) + "data: [DONE]\n\n");
     // The first clone makes the counter that all slices share.
     let _shared = stream.clone();
     let count = allocations(|| {
@@ -44,7 +44,7 @@ fn following_a_stream_that_comes_in_whole_frames_allocates_nothing() {
         assert_eq!(splitter.take_run()[1].len(), stream.len());
         assert_eq!(watch.end(), Some(StreamEnd::Complete));
     });
-    assert_eq!(count, 0);
+    assert_eq!(count, 2, "the first event and the places in it that may differ, and nothing later");
 }
 
 #[test]
