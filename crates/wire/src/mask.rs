@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::packed::Searcher;
 use bytes::{Bytes, BytesMut};
 use memchr::memmem::Finder;
 
@@ -30,9 +30,9 @@ const LONGEST_ESCAPE: usize = 6;
 /// The secrets of one attempt, in every spelling that is looked for.
 pub struct Mask {
     needles: Vec<Finder<'static>>,
-    /// Whether any of them is in a text, in one pass: hardly ever one is. Without it each is
-    /// looked for.
-    any: Option<AhoCorasick>,
+    /// Whether any of them is in a text, in one pass: hardly ever one is. Where a machine has no
+    /// instructions for it, each is looked for.
+    any: Option<Searcher>,
 }
 
 impl fmt::Debug for Mask {
@@ -62,7 +62,7 @@ impl Mask {
         spellings.sort();
         spellings.dedup();
         let needles = spellings.iter().map(|it| Finder::new(it).into_owned()).collect();
-        Self { needles, any: AhoCorasick::new(&spellings).ok() }
+        Self { needles, any: Searcher::new(&spellings) }
     }
 
     /// The text with every secret covered; `None` if there is none in it.
@@ -82,7 +82,7 @@ impl Mask {
     /// Where secrets stand, in any order.
     fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
-        let may_be_there = self.any.as_ref().is_none_or(|any| any.is_match(text));
+        let may_be_there = self.any.as_ref().is_none_or(|any| any.find(text).is_some());
         for finder in self.needles.iter().filter(|_| may_be_there) {
             let len = finder.needle().len();
             places.extend(finder.find_iter(text).map(|at| at..at + len));
