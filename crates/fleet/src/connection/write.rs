@@ -22,8 +22,9 @@ use crate::{
 
 /// The stream's length: at a hundred entries a second, two minutes.
 const STREAM_MAX: u64 = 10_000;
-/// First locks of sessions wait so long for company: every entry wakes every replica.
-const COMPANY: Duration = Duration::from_millis(250);
+/// First locks of sessions wait so long for company: every entry wakes every replica. Not longer,
+/// because a quick client's next turn may come to another replica.
+const COMPANY: Duration = Duration::from_millis(50);
 /// A store that is full is asked again after this.
 const FULL: Duration = Duration::from_secs(1);
 
