@@ -24,9 +24,12 @@ impl Gateway {
         Self::in_target()
     }
 
-    /// The one that the tests of the workspace use; built with all of them if it is not there.
+    /// The one that the tests of the workspace use in CI; built with all of them if it is not
+    /// there. What is built for a second build is cut into other pieces, which takes other
+    /// instructions, so it is built as CI does.
     pub(crate) fn of_tests() -> anyhow::Result<Self> {
-        Stage::cargo("build", &["test", "--workspace", "--no-run"]).run()?;
+        let build = Stage::cargo("build", &["test", "--workspace", "--no-run"]);
+        build.with_env("CARGO_INCREMENTAL", "0").run()?;
         Self::in_target()
     }
 

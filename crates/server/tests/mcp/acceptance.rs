@@ -125,7 +125,7 @@ fn a_server_killed_in_mid_session_is_named_in_errors_and_comes_back_to_the_same_
     assert_error(&read, "b", "backend_unavailable");
     let prompt = client.request("prompts/get", json!({"name": "b_greet"}));
     assert_error(&prompt, "b", "backend_unavailable");
-    assert!(began.elapsed() < ms(2000), "they fail fast: {:?}", began.elapsed());
+    assert!(began.elapsed() < ms(4_900), "they fail fast: {:?}", began.elapsed());
     assert_eq!(client.text("a_echo"), "{}");
     let read = client.result("resources/read", json!({"uri": "memo://a"}));
     assert_eq!(read["contents"][0]["text"], "a");

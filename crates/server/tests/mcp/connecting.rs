@@ -29,17 +29,17 @@ fn known(a: &FakeMcpServer, b: &FakeMcpServer) -> Gate {
 fn a_server_that_is_slow_to_initialize_is_listed_before_and_its_calls_wait_for_it() {
     let (a, b) = (server("look"), server("move"));
     let gate = known(&a, &b);
-    b.change(|script| script.opening = Opening::Slow(2_500));
+    b.change(|script| script.opening = Opening::Slow(4_000));
     let began = now();
     let client = gate.named("one");
     assert_eq!(client.tools(), ["a_look", "b_move"], "it is slow, not dead");
-    assert!(began.elapsed() >= ms(450) && began.elapsed() < ms(2_400), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= ms(450) && began.elapsed() < ms(3_900), "{:?}", began.elapsed());
     assert_eq!(client.text("b_move"), "{}");
     assert_eq!(count(&b, "one", "initialize"), 1);
     let caller = gate.named("two");
     let began = now();
     assert_eq!(caller.text("a_look"), "{}", "a call waits for its own server only");
-    assert!(began.elapsed() < ms(2_400), "{:?}", began.elapsed());
+    assert!(began.elapsed() < ms(3_900), "{:?}", began.elapsed());
     assert_eq!(caller.text("b_move"), "{}");
     assert_eq!(gate.server_health("b")["consecutive_failures"], 0);
 }
@@ -71,7 +71,7 @@ fn a_slow_server_that_dies_fails_the_calls_that_wait_and_is_used_when_it_returns
 #[test]
 fn a_call_to_a_server_that_hangs_ends_with_the_connect_timeout() {
     let (a, b) = (server("look"), server("move"));
-    let mcp = "connect_timeout: 1s,";
+    let mcp = "connect_timeout: 3s,";
     let gate = Setup { mcp, ..Setup::of(&[("a", &a), ("b", &b)]) }.start();
     assert_eq!(gate.named("warm").tools(), ["a_look", "b_move"]);
     b.change(|script| script.opening = Opening::Hang);
@@ -79,7 +79,7 @@ fn a_call_to_a_server_that_hangs_ends_with_the_connect_timeout() {
     let began = now();
     let told = client.call("b_move", json!({}));
     assert_unavailable(&told, "b", "backend_unavailable");
-    assert!(began.elapsed() >= ms(800) && began.elapsed() < ms(2500), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= ms(2_500) && began.elapsed() < ms(20_000), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -278,7 +278,7 @@ fn a_reload_groups_and_ungroups_servers_under_an_open_session() {
 fn a_first_member_that_never_answers_does_not_keep_a_session_from_the_second() {
     let (a, b) = (replica("a"), replica("b"));
     a.change(|script| script.opening = tidegate_fakes::fake_mcp::Opening::Hang);
-    let mcp = "replicas: {search: [a, b]}, connect_timeout: 300ms,";
+    let mcp = "replicas: {search: [a, b]}, connect_timeout: 2s,";
     let gate = Setup { mcp, ..setup(&a, &b) }.start();
     let client = gate.open();
     eventually("it joins", || !client.tools().is_empty());
