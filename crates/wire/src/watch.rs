@@ -8,7 +8,7 @@
 //!   that the stream ended without a blank line, if its data is whole.
 //! - The JSON of every event of a dialect is checked ([`EventClass::Malformed`]), unless the event
 //!   is so long that it passes in parts. One that differs from an event of content before it in
-//!   its text alone ([`crate::template`]) is known without another reading.
+//!   its text alone (`template.rs`) is known without another reading.
 //! - A stream of a dialect without terminator is whole when it ends. So is one of chat or
 //!   completions where every choice has its finish reason: only the formal `[DONE]` is missing
 //!   then, and [`Watch::closing`] has it. One of Gemini's is whole in no other way.
