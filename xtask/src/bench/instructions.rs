@@ -101,8 +101,8 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let known = before.of(wish.build(), &compiler()?);
     if wish.is_check && !wish.writes && known.is_none() {
         say::line(&format!(
-            "instructions: skipped, because the committed figures are of another compiler than \
-             {}; write new ones by `cargo xtask bench instructions --check --write`",
+            "instructions: skipped, because the committed figures are of another compiler or \
+             processor than {}; write new ones by `cargo xtask bench instructions --check --write`",
             compiler()?
         ));
         return Ok(());
@@ -150,10 +150,22 @@ fn line(case: &Case, counted: &Counted, known: Option<u64>) -> String {
     format!("{:<14} {:>9} instructions{beside}  ({})", case.name, counted.each, case.what)
 }
 
-/// The compiler, as it names itself: other compilers make other instructions.
+/// The compiler, as it names itself: other compilers make other instructions. So do processors:
+/// searches and copies choose theirs when they run. Valgrind shows programs the same processor on
+/// every machine with AVX2; others are named.
 fn compiler() -> anyhow::Result<String> {
     let told = quietly(Command::new("rustc").arg("--version"), "is rustc installed?")?;
-    Ok(told.trim().to_owned())
+    Ok(format!("{}{}", told.trim(), if has_avx2() { "" } else { ", without AVX2" }))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx2() -> bool {
+    false
 }
 
 /// The optimised build, with its names.
