@@ -28,6 +28,17 @@ def free_port():
         return it.getsockname()[1]
 
 
+def store_traffic(port):
+    """What the store has counted: commands, bytes in, bytes out."""
+    with socket.create_connection(("127.0.0.1", port)) as it:
+        it.sendall(b"INFO stats\r\nQUIT\r\n")
+        with it.makefile("rb") as answer:
+            lines = answer.read().decode().splitlines()
+    pairs = dict(line.split(":", 1) for line in lines if ":" in line)
+    names = ("total_commands_processed", "total_net_input_bytes", "total_net_output_bytes")
+    return [int(pairs[name]) for name in names]
+
+
 class Fleet:
     def __init__(self, tidegate, folder):
         self.tidegate, self.folder = tidegate, folder
@@ -136,14 +147,7 @@ class Fleet:
         return {name: os.path.getsize(self.log(name)) for name in NAMES}
 
     def traffic(self):
-        """What the store has counted: commands, bytes in, bytes out."""
-        with socket.create_connection(("127.0.0.1", self.redis_port)) as it:
-            it.sendall(b"INFO stats\r\nQUIT\r\n")
-            with it.makefile("rb") as answer:
-                lines = answer.read().decode().splitlines()
-        pairs = dict(line.split(":", 1) for line in lines if ":" in line)
-        names = ("total_commands_processed", "total_net_input_bytes", "total_net_output_bytes")
-        return [int(pairs[name]) for name in names]
+        return store_traffic(self.redis_port)
 
     def end(self):
         for process in self.processes:

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from bed import SECRET, free_port
+from bed import SECRET, free_port, store_traffic
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("one", "two", "three")
@@ -279,16 +279,6 @@ def cpu_seconds(processes):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def traffic(bed):
-    with socket.create_connection(("127.0.0.1", bed.redis_port)) as it:
-        it.sendall(b"INFO stats\r\nQUIT\r\n")
-        with it.makefile("rb") as answer:
-            lines = answer.read().decode().splitlines()
-    pairs = dict(line.split(":", 1) for line in lines if ":" in line)
-    names = ("total_commands_processed", "total_net_input_bytes", "total_net_output_bytes")
-    return [int(pairs[name]) for name in names]
-
-
 def cpu(bed):
     """Three with a store against three without: CPU time of the system and the program."""
     providers, routes = one_provider(bed.fake())
@@ -312,12 +302,12 @@ def cpu(bed):
     warm = TURNS * AT_ONCE // 3
     for at in range(warm):
         ask(at)
-    began, before, store = time.monotonic(), spent(), traffic(bed)
+    began, before, store = time.monotonic(), spent(), store_traffic(bed.redis_port)
     for at in range(warm, warm + CPU_REQUESTS // 3):
         ask(at)
-    took, busy, store_busy = time.monotonic() - began, spent(), traffic(bed)
+    took, busy, store_busy = time.monotonic() - began, spent(), store_traffic(bed.redis_port)
     time.sleep(10)
-    idle, store_idle = spent(), traffic(bed)
+    idle, store_idle = spent(), store_traffic(bed.redis_port)
     each = {kind: 1e6 * (busy[kind] - before[kind]) / CPU_REQUESTS for kind in fleets}
     rest = {kind: 100 * (idle[kind] - busy[kind]) / 10 for kind in fleets}
     ratio = each["with"] / each["without"]

@@ -30,8 +30,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it should go at once. A session's first lock need not: replicas agree on it before
-    /// they have heard of it.
+    /// Whether it should go at once. A session's first lock need not: its next turn comes later,
+    /// and by the tactics `random` and `weighted` replicas agree on it before they hear of it.
     fn is_urgent(&self) -> bool {
         !matches!(self.hint.fact, Fact::Pin { .. } if self.hint.stamp.version <= 1)
     }
