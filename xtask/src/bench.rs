@@ -3,7 +3,7 @@
 //! | command | does |
 //! |---|---|
 //! | `bench core` | the benches of the core and the simulator |
-//! | `bench gateway` | the gateway beside nginx and Envoy, in one run ([`gateway`]) |
+//! | `bench gateway` | the gateway beside nginx, HAProxy, Envoy and LiteLLM, in one run ([`gateway`]) |
 //! | `bench mcp` | a tool call through the gateway and through FastMCP's proxy ([`mcp`]) |
 //! | `bench dashboards` | what fifty open dashboards cost the data plane ([`dashboards`]) |
 //! | `bench mcp-figures` | system calls, memory and the time of large calls ([`mcp::figures`]) |
@@ -105,7 +105,7 @@ impl Options {
     }
 }
 
-/// The gateway beside nginx and Envoy.
+/// The gateway beside the others.
 fn gateway(options: &Options) -> anyhow::Result<()> {
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
@@ -120,11 +120,15 @@ fn gateway(options: &Options) -> anyhow::Result<()> {
     let mock = SseMock::start()?;
     let upstream = contender::upstream(&tools, &folder)?;
     let ports = contender::Upstreams { plain: upstream.port, stream: mock.port };
-    let contenders: Vec<Contender> = vec![
+    let mut contenders: Vec<Contender> = vec![
         contender::nginx(&tools, &folder, &cores, ports)?,
         contender::envoy(&tools, &folder, &cores, ports)?,
-        contender::tidegate(&binary, &folder, &cores, ports)?,
+        contender::haproxy(&tools, &folder, &cores, ports)?,
     ];
+    if let Some(program) = &tools.litellm {
+        contenders.push(contender::litellm(program, &folder, &cores, ports)?);
+    }
+    contenders.push(contender::tidegate(&binary, &folder, &cores, ports)?);
     say::line(&format!(
         "{} rounds of {} s each; the contender has core {}, everything else {}",
         options.rounds,

@@ -253,10 +253,21 @@ impl Provider {
             }
             Api::Anthropic | Api::Gemini => path,
         };
-        let mut full = match self.base_path.split_once(MODEL_PLACE) {
-            Some((before, after)) => format!("{before}{}{after}{below}", escaped(model)),
-            None => format!("{}{below}", self.base_path),
-        };
+        let mut full = String::with_capacity(self.base_path.len() + below.len());
+        // Hardly any url has a place for the model; a byte is found sooner than a word.
+        match self.base_path.contains('{').then(|| self.base_path.split_once(MODEL_PLACE)).flatten()
+        {
+            Some((before, after)) => {
+                full.push_str(before);
+                full.push_str(&escaped(model));
+                full.push_str(after);
+            }
+            None => full.push_str(&self.base_path),
+        }
+        full.push_str(below);
+        if client_query.is_none() && self.query.is_empty() {
+            return full;
+        }
         let is_configured =
             |name: &str| self.query.iter().any(|(known, _)| query::is_same_name(known, name));
         let own = query::without(client_query.unwrap_or_default(), is_configured);

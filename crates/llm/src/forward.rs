@@ -194,10 +194,11 @@ fn mark_converted(headers: &mut HeaderMap, conversion: Option<&Conversion>) {
 }
 
 /// A whole answer with our secrets covered (S2), also where one stands across two pieces.
-fn covered(pieces: VecDeque<Bytes>, mask: Arc<Mask>) -> VecDeque<Bytes> {
+fn covered(mut pieces: VecDeque<Bytes>, mask: Arc<Mask>) -> VecDeque<Bytes> {
     let mut stream = MaskedStream::new(mask);
+    let Some(last) = pieces.pop_back() else { return pieces };
     let mut covered: VecDeque<Bytes> = pieces.into_iter().map(|it| stream.feed(it)).collect();
-    covered.push_back(stream.finish());
+    covered.push_back(stream.feed_last(last));
     covered.retain(|it| !it.is_empty());
     covered
 }

@@ -106,7 +106,7 @@ impl<'a> RequestHead<'a> {
         let first_key_at = body.len() - scanner.rest().len();
         let is_empty = scanner.peek() == Some(b'}');
         while let Some(key) = scanner.next_key(&mut walk)? {
-            found.top_level(&key.decode(), key.span().start, &mut scanner)?;
+            found.top_level(&key.name(), key.span().start, &mut scanner)?;
         }
         scanner.end()?;
         let text_bytes = (body.len() as u64).saturating_sub(found.file_bytes);
@@ -144,22 +144,22 @@ impl<'a> Found<'a> {
     /// Reads the value of one key of the body.
     fn top_level(
         &mut self,
-        key: &str,
+        key: &[u8],
         key_at: usize,
         scanner: &mut Scanner<'a>,
     ) -> Result<(), Fault> {
         match key {
-            "model" => self.model(key_at, scanner),
-            "stream" => self.stream(key_at, scanner),
-            "prompt_cache_key" => hint(&mut self.cache_key, scanner),
-            "user" => hint(&mut self.user, scanner),
-            "metadata" => self.metadata(scanner),
-            "tools" | "functions" => {
+            b"model" => self.model(key_at, scanner),
+            b"stream" => self.stream(key_at, scanner),
+            b"prompt_cache_key" => hint(&mut self.cache_key, scanner),
+            b"user" => hint(&mut self.user, scanner),
+            b"metadata" => self.metadata(scanner),
+            b"tools" | b"functions" => {
                 self.has_tools |= scanner.peek() == Some(b'[') && !is_empty_list(scanner.rest());
                 scanner.skip_value()
             }
-            "messages" | "input" | "content" => {
-                let is_messages = key == "messages";
+            b"messages" | b"input" | b"content" => {
+                let is_messages = key == b"messages";
                 let native = if is_messages { Protocol::Anthropic } else { Protocol::OpenAi };
                 self.wishes.native = Some(native);
                 self.parts(scanner)
@@ -240,7 +240,7 @@ impl<'a> Found<'a> {
                         } else if key.is("id") {
                             reference.id = Some(value.decode());
                         } else {
-                            self.wishes.text_field(&key.decode(), || value.decode());
+                            self.wishes.text_field(&key.name(), || value.decode());
                         }
                         if FILE_KEYS.iter().any(|name| key.is(name)) {
                             self.file_bytes += value.span().len() as u64;
@@ -271,7 +271,7 @@ impl<'a> Found<'a> {
                 continue;
             }
             let value = scanner.string()?;
-            self.wishes.text_field(&key.decode(), || value.decode());
+            self.wishes.text_field(&key.name(), || value.decode());
             if FILE_KEYS.iter().any(|name| key.is(name)) {
                 self.file_bytes += value.span().len() as u64;
             }

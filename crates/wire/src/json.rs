@@ -107,6 +107,14 @@ impl<'a> Text<'a> {
         self.decode_exactly().unwrap_or_else(|| String::from_utf8_lossy(self.inside()))
     }
 
+    /// What it says, in bytes: for comparing a key with many words, which needs no text.
+    pub(crate) fn name(&self) -> Cow<'a, [u8]> {
+        match self.has_escapes {
+            true => Cow::Owned(self.decode().into_owned().into_bytes()),
+            false => Cow::Borrowed(self.inside()),
+        }
+    }
+
     /// What it says, unless a half of a surrogate pair makes it no text.
     pub(crate) fn decode_exactly(&self) -> Option<Cow<'a, str>> {
         if self.has_escapes {
@@ -220,34 +228,73 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Steps over one value of any type.
+    /// Steps over one value of any type: one loop for all of its levels, so that a level costs a bit
+    /// and no call.
     pub(crate) fn skip_value(&mut self) -> Result<(), Fault> {
-        match self.peek() {
-            Some(b'"') => self.string().map(drop),
-            Some(open @ b'{') => {
-                let mut walk = self.enter(open)?;
-                while self.next_key(&mut walk)?.is_some() {
-                    self.skip_value()?;
+        let outside = self.depth;
+        // The lowest bit is the innermost level: whether it is an object. MAX_DEPTH bits suffice.
+        let mut objects = 0_u128;
+        loop {
+            match self.peek() {
+                Some(b'"') => drop(self.skip_string()?),
+                Some(open @ (b'{' | b'[')) => {
+                    self.enter(open)?;
+                    let is_object = open == b'{';
+                    objects = objects << 1 | u128::from(is_object);
+                    if self.peek() != Some(open + 2) {
+                        if is_object {
+                            self.skip_key()?;
+                        }
+                        continue;
+                    }
                 }
-                Ok(())
+                Some(b'-' | b'0'..=b'9') => drop(self.skip_number()?),
+                Some(b't') => self.literal(b"true")?,
+                Some(b'f') => self.literal(b"false")?,
+                Some(b'n') => self.literal(b"null")?,
+                byte => return Err(self.fault(What::Unexpected(byte.unwrap_or_default()))),
             }
-            Some(open @ b'[') => {
-                let mut walk = self.enter(open)?;
-                while self.next_element(&mut walk)? {
-                    self.skip_value()?;
+            // Past a value, or in front of the end of an empty level.
+            while self.depth > outside {
+                let is_object = objects & 1 == 1;
+                self.skip_space();
+                if self.peek() == Some(if is_object { b'}' } else { b']' }) {
+                    self.at += 1;
+                    self.depth -= 1;
+                    objects >>= 1;
+                    continue;
                 }
-                Ok(())
+                self.expect(b',')?;
+                self.skip_space();
+                if is_object {
+                    self.skip_key()?;
+                }
+                break;
             }
-            Some(b'-' | b'0'..=b'9') => self.skip_number().map(drop),
-            Some(b't') => self.literal(b"true"),
-            Some(b'f') => self.literal(b"false"),
-            Some(b'n') => self.literal(b"null"),
-            byte => Err(self.fault(What::Unexpected(byte.unwrap_or_default()))),
+            if self.depth == outside {
+                return Ok(());
+            }
         }
     }
 
-    /// Steps over a string.
+    /// Steps over a key and its colon, to the value.
+    fn skip_key(&mut self) -> Result<(), Fault> {
+        self.skip_string()?;
+        self.skip_space();
+        self.expect(b':')?;
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Steps over a string and gives it.
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
+        let start = self.at;
+        let has_escapes = self.skip_string()?;
+        Ok(Text { quoted: &self.bytes[start..self.at], start, has_escapes })
+    }
+
+    /// Steps over a string; whether it has escapes.
+    fn skip_string(&mut self) -> Result<bool, Fault> {
         let start = self.at;
         self.expect(b'"')?;
         let mut has_escapes = false;
@@ -275,11 +322,12 @@ impl<'a> Scanner<'a> {
             return Err(Fault { at: start + 1 + error.valid_up_to(), what: What::NotUtf8 });
         }
         self.at += 1;
-        Ok(Text { quoted: &self.bytes[start..self.at], start, has_escapes })
+        Ok(has_escapes)
     }
 
     /// Skips bytes up to the first that is a quote, a backslash or a control character: eight at a
-    /// time, and many at a time where there are many. Gives the high bits it met: not all ASCII.
+    /// time, and many at a time where there are many (at the end of the text, where it may stop early,
+    /// the caller goes on byte by byte). Gives the high bits it met: not all ASCII.
     #[inline]
     fn skip_plain(&mut self) -> u64 {
         let mut high_bits = 0;
@@ -305,22 +353,17 @@ impl<'a> Scanner<'a> {
         specials != 0
     }
 
-    fn skip_long(&mut self, mut high_bits: u64) -> u64 {
-        while let Some(wide) = self.bytes[self.at..].first_chunk::<WIDE>() {
-            // Without a branch inside, the compiler looks at many bytes with one instruction.
-            let (mut has_special, mut has_high) = (false, false);
-            for byte in wide {
-                has_special |= (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
-                has_high |= *byte >= 0x80;
-            }
-            if has_special {
-                break;
-            }
-            high_bits |= u64::from(has_high);
-            self.at += WIDE;
-        }
-        while !self.skip_eight(&mut high_bits) {}
-        high_bits
+    /// Prose: two searches that look at many bytes with one instruction, the first for the end, the
+    /// second for what must not stand before it.
+    fn skip_long(&mut self, high_bits: u64) -> u64 {
+        let rest = &self.bytes[self.at..];
+        let end = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+        let (lowest, all) =
+            rest[..end].iter().fold((u8::MAX, 0), |(low, all), byte| (low.min(*byte), all | byte));
+        let is_control = |byte: &u8| *byte < 0x20;
+        let stop = if lowest < 0x20 { rest.iter().position(is_control) } else { None };
+        self.at += stop.unwrap_or(end);
+        high_bits | u64::from(all & 0x80)
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
@@ -419,8 +462,6 @@ impl<'a> Scanner<'a> {
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH: u64 = ONES << 7;
-/// Two vectors of the smallest x86-64: prose is long, and its last bytes are done by eights.
-const WIDE: usize = 32;
 /// How much of a string is looked at by eights before it is taken for prose.
 const SHORT: usize = 16;
 

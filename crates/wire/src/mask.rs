@@ -33,6 +33,10 @@ pub struct Mask {
     /// Whether any of them is in a text, in one pass: hardly ever one is. Where a machine has no
     /// instructions for it, each is looked for.
     any: Option<Searcher>,
+    /// The bytes that a spelling may begin with, escaped or not.
+    begins: Box<[bool; 256]>,
+    /// How many bytes the longest spelling can take.
+    reach: usize,
 }
 
 impl fmt::Debug for Mask {
@@ -62,7 +66,12 @@ impl Mask {
         spellings.sort();
         spellings.dedup();
         let needles = spellings.iter().map(|it| Finder::new(it).into_owned()).collect();
-        Self { needles, any: Searcher::new(&spellings) }
+        let mut begins = Box::new([false; 256]);
+        for first in spellings.iter().filter_map(|it| it.first()).chain(b"\\%") {
+            begins[usize::from(*first)] = true;
+        }
+        let longest = spellings.iter().map(Vec::len).max().unwrap_or_default();
+        Self { needles, any: Searcher::new(&spellings), begins, reach: longest * LONGEST_ESCAPE }
     }
 
     /// The text with every secret covered; `None` if there is none in it.
@@ -90,7 +99,7 @@ impl Mask {
         // What has an escape in it begins not far before the escape.
         let mut from = 0;
         for escape in escapes(text) {
-            for at in escape.saturating_sub(self.reach()).max(from)..=escape {
+            for at in escape.saturating_sub(self.reach).max(from)..=escape {
                 let ends = self.needles.iter().map(|it| compared(text, at, it.needle()));
                 let ends = ends.filter_map(|it| match it {
                     Match::To(end) => Some(at..end),
@@ -103,21 +112,16 @@ impl Mask {
         places
     }
 
-    /// How many bytes the longest spelling can take.
-    fn reach(&self) -> usize {
-        let longest = self.needles.iter().map(|it| it.needle().len()).max().unwrap_or_default();
-        longest * LONGEST_ESCAPE
-    }
-
     /// From where on the text may be the beginning of a secret.
     fn open_from(&self, text: &[u8]) -> usize {
         if text.last().is_none_or(|last| matches!(last, b'\n' | b'\r')) {
             return text.len();
         }
-        let first = text.len().saturating_sub(self.reach());
+        let first = text.len().saturating_sub(self.reach);
         let is_open = |at: &usize| {
             let mut needles = self.needles.iter();
-            needles.any(|it| compared(text, *at, it.needle()) == Match::Partly)
+            self.begins[usize::from(text[*at])]
+                && needles.any(|it| compared(text, *at, it.needle()) == Match::Partly)
         };
         (first..text.len()).find(is_open).unwrap_or(text.len())
     }
@@ -140,18 +144,29 @@ impl MaskedStream {
 
     /// Takes a chunk and gives what can be released; it may be nothing.
     pub fn feed(&mut self, chunk: Bytes) -> Bytes {
+        let mut covered = self.covered(chunk);
+        self.open = covered.split_off(self.mask.open_from(&covered));
+        covered
+    }
+
+    /// Takes the last chunk and gives all that is left: nothing follows that a secret could go on in.
+    #[must_use]
+    pub fn feed_last(mut self, chunk: Bytes) -> Bytes {
+        self.covered(chunk)
+    }
+
+    /// What waited and the chunk, covered.
+    fn covered(&mut self, chunk: Bytes) -> Bytes {
         let chunk = match self.open.is_empty() {
             true => chunk,
             false => {
                 let mut joined = BytesMut::with_capacity(self.open.len() + chunk.len());
-                joined.extend_from_slice(&self.open);
+                joined.extend_from_slice(&std::mem::take(&mut self.open));
                 joined.extend_from_slice(&chunk);
                 joined.freeze()
             }
         };
-        let mut covered = self.mask.cover(&chunk).map_or(chunk, Bytes::from);
-        self.open = covered.split_off(self.mask.open_from(&covered));
-        covered
+        self.mask.cover(&chunk).map_or(chunk, Bytes::from)
     }
 
     /// How many bytes wait for the next chunk.
@@ -308,6 +323,17 @@ mod tests {
             }
             out.extend(stream.finish());
             assert_eq!(String::from_utf8_lossy(&out), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn the_last_chunk_ends_a_body_wherever_it_begins() {
+        let text = format!("{{\"a\":\"{KEY} sk-can\"}}sk-");
+        for cut in 0..text.len() {
+            let mut stream = MaskedStream::new(mask());
+            let mut out = stream.feed(Bytes::copy_from_slice(&text.as_bytes()[..cut])).to_vec();
+            out.extend(stream.feed_last(Bytes::copy_from_slice(&text.as_bytes()[cut..])));
+            assert_eq!(String::from_utf8_lossy(&out), covered(&text), "cut at {cut}");
         }
     }
 

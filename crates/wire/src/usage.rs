@@ -112,17 +112,19 @@ impl Counts {
     fn read(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
         let mut walk = scanner.enter(b'{')?;
         while let Some(key) = scanner.next_key(&mut walk)? {
-            let slot = match &*key.decode() {
-                "prompt_tokens" | "input_tokens" | "promptTokenCount" => &mut self.input,
-                "completion_tokens" | "output_tokens" | "candidatesTokenCount" => &mut self.output,
-                "cached_tokens" | "prompt_cache_hit_tokens" | "cachedContentTokenCount" => {
+            let slot = match &*key.name() {
+                b"prompt_tokens" | b"input_tokens" | b"promptTokenCount" => &mut self.input,
+                b"completion_tokens" | b"output_tokens" | b"candidatesTokenCount" => {
+                    &mut self.output
+                }
+                b"cached_tokens" | b"prompt_cache_hit_tokens" | b"cachedContentTokenCount" => {
                     &mut self.cached
                 }
-                "toolUsePromptTokenCount" => &mut self.tool_results,
-                "thoughtsTokenCount" => &mut self.thoughts,
-                "cache_read_input_tokens" => &mut self.cached_apart,
-                "cache_creation_input_tokens" => &mut self.written,
-                "prompt_tokens_details" | "input_tokens_details"
+                b"toolUsePromptTokenCount" => &mut self.tool_results,
+                b"thoughtsTokenCount" => &mut self.thoughts,
+                b"cache_read_input_tokens" => &mut self.cached_apart,
+                b"cache_creation_input_tokens" => &mut self.written,
+                b"prompt_tokens_details" | b"input_tokens_details"
                     if scanner.peek() == Some(b'{') =>
                 {
                     self.read(scanner)?;

@@ -10,6 +10,11 @@ use anyhow::{Context, bail};
 use super::{tools::Tools, usage::Cores};
 use crate::docs;
 
+/// Between two looks at a program that starts or ends.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often a program that starts is looked at.
+const START_LOOKS: u32 = 6000;
+
 /// A program that serves. It is stopped when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Contender {
@@ -19,8 +24,9 @@ pub(super) struct Contender {
     pub(super) port: u16,
     /// Streams; the same as `port` where one listener serves both.
     pub(super) stream_port: u16,
-    /// The model name that leads to the paced stream.
-    pub(super) stream_model: &'static str,
+    /// The model name that leads to the streams' upstream; `None` for a contender of which only
+    /// plain answers are measured.
+    pub(super) stream_model: Option<&'static str>,
 }
 
 /// The ports of what stands behind the contenders.
@@ -58,7 +64,7 @@ pub(super) fn upstream(tools: &Tools, folder: &Path) -> anyhow::Result<Contender
     let folder = settings(folder, "upstream.conf", &[("PORT", port)])?;
     let mut command = Command::new(&tools.nginx);
     command.arg("-p").arg(&folder).arg("-c").arg(folder.join("upstream.conf"));
-    start("direct", command, port, port, "bench")
+    start("direct", command, port, port, Some("bench"))
 }
 
 /// nginx as a plain proxy.
@@ -72,7 +78,7 @@ pub(super) fn nginx(
     let folder = settings(folder, "nginx.conf", &values(port, stream_port, upstreams))?;
     let mut command = pinned(&tools.nginx, cores);
     command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf"));
-    start("nginx", command, port, stream_port, "bench")
+    start("nginx", command, port, stream_port, Some("bench"))
 }
 
 /// Envoy as a plain proxy.
@@ -87,7 +93,40 @@ pub(super) fn envoy(
     let mut command = pinned(&tools.envoy, cores);
     command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]);
     command.arg("-c").arg(folder.join("envoy.yaml"));
-    start("envoy", command, port, stream_port, "bench")
+    start("envoy", command, port, stream_port, Some("bench"))
+}
+
+/// HAProxy as a plain proxy.
+pub(super) fn haproxy(
+    tools: &Tools,
+    folder: &Path,
+    cores: &Cores,
+    upstreams: Upstreams,
+) -> anyhow::Result<Contender> {
+    let (port, stream_port) = (free_port()?, free_port()?);
+    let folder = settings(folder, "haproxy.cfg", &values(port, stream_port, upstreams))?;
+    let mut command = pinned(&tools.haproxy, cores);
+    command.args(["-db", "-q", "-f"]).arg(folder.join("haproxy.cfg"));
+    start("haproxy", command, port, stream_port, Some("bench"))
+}
+
+/// LiteLLM's proxy, another gateway for LLMs. Its streams are left out: 64 paced ones are more
+/// than one of its workers carries.
+pub(super) fn litellm(
+    program: &Path,
+    folder: &Path,
+    cores: &Cores,
+    upstreams: Upstreams,
+) -> anyhow::Result<Contender> {
+    let port = free_port()?;
+    let folder = settings(folder, "litellm.yaml", &values(port, port, upstreams))?;
+    let mut command = pinned(program, cores);
+    command.arg("--config").arg(folder.join("litellm.yaml"));
+    command.args(["--host", "127.0.0.1", "--num_workers", "1", "--telemetry", "False"]);
+    command.args(["--port", &port.to_string()]).env("LITELLM_LOG", "ERROR");
+    // Otherwise it fetches a list of prices from the internet when it starts.
+    command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").stderr(Stdio::null());
+    start("litellm", command, port, port, None)
 }
 
 /// This gateway.
@@ -103,7 +142,7 @@ pub(super) fn tidegate(
     let folder = settings(folder, "tidegate.yaml", &values)?;
     let mut command = pinned(binary, cores);
     command.args(["serve", "--threads", "1", "-c"]).arg(folder.join("tidegate.yaml"));
-    start("tidegate", command, port, port, "bench-stream")
+    start("tidegate", command, port, port, Some("bench-stream"))
 }
 
 fn values(port: u16, stream_port: u16, upstreams: Upstreams) -> Vec<(&'static str, u16)> {
@@ -145,7 +184,7 @@ fn start(
     mut command: Command,
     port: u16,
     stream_port: u16,
-    stream_model: &'static str,
+    stream_model: Option<&'static str>,
 ) -> anyhow::Result<Contender> {
     let child = command
         .stdin(Stdio::null())
@@ -153,8 +192,8 @@ fn start(
         .spawn()
         .with_context(|| format!("cannot start {name}"))?;
     let mut contender = Contender { name, child, port, stream_port, stream_model };
-    // 10 s: Envoy, the slowest to start, takes about one.
-    for _ in 0..500 {
+    // Most take a second; LiteLLM loads its modules for half a minute.
+    for _ in 0..START_LOOKS {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok(contender);
         }
@@ -163,12 +202,12 @@ fn start(
         }
         pause();
     }
-    bail!("{name} does not listen on port {port} after 10 s")
+    bail!("{name} does not listen on port {port} after {} s", (PAUSE * START_LOOKS).as_secs())
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is nothing to wait on but the process")]
 fn pause() {
-    std::thread::sleep(Duration::from_millis(20));
+    std::thread::sleep(PAUSE);
 }
 
 /// A port that nobody listens on.

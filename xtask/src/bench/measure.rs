@@ -14,8 +14,15 @@ use crate::say;
 
 /// Connections of the load that saturates a contender.
 const CONNECTIONS: usize = 32;
+/// Load before anything counts: a slow contender needs seconds for its first answer.
+const WARM_UP: Duration = Duration::from_secs(4);
 /// Streams at the same time.
 const STREAMS: usize = 64;
+/// Clients that read streams whose events are there at once, the streams of each, and the events of
+/// a stream.
+const READY_CLIENTS: usize = 8;
+const READY_STREAMS: usize = 250;
+const READY_EVENTS: u32 = 60;
 /// Streams one after the other for the time to the first token.
 const FIRST_TOKENS: usize = 100;
 
@@ -32,6 +39,8 @@ pub(super) struct Best {
     pub(super) p99_us: f64,
     /// CPU time per event of paced streams.
     pub(super) event_us: f64,
+    /// CPU time per stream whose events are all there at once.
+    pub(super) ready_us: f64,
     /// Time to the first token, as the client sees it.
     pub(super) first_token_us: f64,
     pub(super) idle_kib: u64,
@@ -48,6 +57,7 @@ impl Best {
             p50_us: f64::INFINITY,
             p99_us: f64::INFINITY,
             event_us: f64::INFINITY,
+            ready_us: f64::INFINITY,
             first_token_us: f64::INFINITY,
             idle_kib: 0,
             peak_kib: 0,
@@ -84,7 +94,7 @@ impl Runs<'_> {
         for (best, contender) in bests.iter_mut().zip(contenders) {
             best.idle_kib = usage::memory_kib(contender.pid());
             // Connections to the upstream are opened and caches filled before anything counts.
-            wrk::run(self.tools, contender.port, CONNECTIONS, Duration::from_secs(1))?;
+            wrk::run(self.tools, contender.port, CONNECTIONS, WARM_UP)?;
         }
         for round in 1..=options.rounds {
             for (best, contender) in bests.iter_mut().zip(contenders) {
@@ -95,8 +105,11 @@ impl Runs<'_> {
                 self.first_token(&mut direct, Place { port: self.mock.port, model: "bench" })?;
                 for (best, contender) in bests.iter_mut().zip(contenders) {
                     self.wait_times(best, contender.port)?;
-                    self.first_token(best, stream_place(contender))?;
-                    self.streams(best, contender, options.load)?;
+                    if let Some(place) = stream_place(contender) {
+                        self.first_token(best, place)?;
+                        self.streams(best, contender, place, options.load)?;
+                        self.ready_streams(best, contender, place)?;
+                    }
                 }
             }
             let line: Vec<String> =
@@ -146,19 +159,35 @@ impl Runs<'_> {
         &self,
         best: &mut Best,
         contender: &Contender,
+        place: Place,
         load: Duration,
     ) -> anyhow::Result<()> {
         let events = (load.as_millis() / PACE.as_millis()) as u32;
         let before = usage::cpu_ns(contender.pid())?;
-        let seen = stream::many(stream_place(contender), STREAMS, events)?;
+        let seen = stream::many(place, STREAMS, events)?;
         let used_us = (usage::cpu_ns(contender.pid())? - before) as f64 / 1000.0;
         best.event_us = best.event_us.min(used_us / seen as f64);
         Ok(())
     }
+
+    fn ready_streams(
+        &self,
+        best: &mut Best,
+        contender: &Contender,
+        place: Place,
+    ) -> anyhow::Result<()> {
+        let before = usage::cpu_ns(contender.pid())?;
+        stream::many_ready(place, READY_CLIENTS, READY_STREAMS, READY_EVENTS)?;
+        let used_us = (usage::cpu_ns(contender.pid())? - before) as f64 / 1000.0;
+        best.ready_us = best.ready_us.min(used_us / (READY_CLIENTS * READY_STREAMS) as f64);
+        Ok(())
+    }
 }
 
-fn stream_place(contender: &Contender) -> Place {
-    Place { port: contender.stream_port, model: contender.stream_model }
+/// Where a contender's streams are measured, if they are.
+fn stream_place(contender: &Contender) -> Option<Place> {
+    let model = contender.stream_model?;
+    Some(Place { port: contender.stream_port, model })
 }
 
 #[expect(clippy::disallowed_methods, reason = "memory is looked at after the load has gone")]

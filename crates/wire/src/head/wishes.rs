@@ -74,50 +74,50 @@ impl<'a> Wishes<'a> {
     /// Reads the value of a key of the body; `false` if the key is none of these.
     pub(super) fn top_level(
         &mut self,
-        key: &str,
+        key: &[u8],
         scanner: &mut Scanner<'a>,
     ) -> Result<bool, Fault> {
         match key {
-            "response_format" | "output_format" => {
-                self.wants_schema |= has_word(scanner, "type", |it| it == "json_schema")?;
+            b"response_format" | b"output_format" => {
+                self.wants_schema |= has_word(scanner, b"type", |it| it == "json_schema")?;
             }
-            "text" | "output_config" => each_field(scanner, |name, scanner| {
-                if name == "format" {
-                    self.wants_schema |= has_word(scanner, "type", |it| it == "json_schema")?;
+            b"text" | b"output_config" => each_field(scanner, |name, scanner| {
+                if name == b"format" {
+                    self.wants_schema |= has_word(scanner, b"type", |it| it == "json_schema")?;
                     return Ok(());
                 }
                 scanner.skip_value()
             })?,
-            "reasoning_effort" => {
+            b"reasoning_effort" => {
                 self.wants_reasoning |= word(scanner)?.is_some_and(|it| is_effort(&it));
             }
-            "reasoning" => self.wants_reasoning |= has_word(scanner, "effort", is_effort)?,
-            "thinking" => {
+            b"reasoning" => self.wants_reasoning |= has_word(scanner, b"effort", is_effort)?,
+            b"thinking" => {
                 let is_on = |it: &str| it == "enabled" || it == "adaptive";
-                self.wants_reasoning |= has_word(scanner, "type", is_on)?;
+                self.wants_reasoning |= has_word(scanner, b"type", is_on)?;
             }
-            "previous_response_id" => {
+            b"previous_response_id" => {
                 let id = word(scanner)?;
                 self.refers_to(StateKind::PreviousResponse, id);
             }
-            "thread" => {
+            b"thread" => {
                 let mut previous = None;
                 self.is_threaded = scanner.peek() == Some(b'{');
                 each_field(scanner, |name, scanner| match name {
-                    "previous_message_id" => word(scanner).map(|id| previous = id),
+                    b"previous_message_id" => word(scanner).map(|id| previous = id),
                     _ => scanner.skip_value(),
                 })?;
                 self.refers_to(StateKind::Thread, previous);
             }
-            "conversation" if scanner.peek() == Some(b'{') => {
+            b"conversation" if scanner.peek() == Some(b'{') => {
                 let mut found = None;
                 each_field(scanner, |name, scanner| match name {
-                    "id" => word(scanner).map(|id| found = id),
+                    b"id" => word(scanner).map(|id| found = id),
                     _ => scanner.skip_value(),
                 })?;
                 self.refers_to(StateKind::Conversation, found);
             }
-            "conversation" => {
+            b"conversation" => {
                 let id = word(scanner)?;
                 self.refers_to(StateKind::Conversation, id);
             }
@@ -127,10 +127,10 @@ impl<'a> Wishes<'a> {
     }
 
     /// A text field of a message or of one of its parts.
-    pub(super) fn text_field(&mut self, key: &str, value: impl FnOnce() -> Cow<'a, str>) {
+    pub(super) fn text_field(&mut self, key: &[u8], value: impl FnOnce() -> Cow<'a, str>) {
         match key {
-            "file_id" => self.refers_to(StateKind::File, Some(value())),
-            "encrypted_content" | "signature" => self.seal(&value()),
+            b"file_id" => self.refers_to(StateKind::File, Some(value())),
+            b"encrypted_content" | b"signature" => self.seal(&value()),
             _ => {}
         }
     }
@@ -186,14 +186,14 @@ impl<'a> Wishes<'a> {
     /// What Gemini's `generationConfig` asks for.
     pub(super) fn gemini_config(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         each_field(scanner, |name, scanner| match name {
-            "responseSchema"
-            | "response_schema"
-            | "responseJsonSchema"
-            | "response_json_schema" => {
+            b"responseSchema"
+            | b"response_schema"
+            | b"responseJsonSchema"
+            | b"response_json_schema" => {
                 self.wants_schema |= scanner.peek() == Some(b'{');
                 scanner.skip_value()
             }
-            "thinkingConfig" | "thinking_config" => self.gemini_thinking(scanner),
+            b"thinkingConfig" | b"thinking_config" => self.gemini_thinking(scanner),
             _ => scanner.skip_value(),
         })
     }
@@ -201,11 +201,11 @@ impl<'a> Wishes<'a> {
     fn gemini_thinking(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         each_field(scanner, |name, scanner| {
             match (name, scanner.peek()) {
-                ("thinkingBudget" | "thinking_budget", Some(b'1'..=b'9' | b'-'))
-                | ("includeThoughts" | "include_thoughts", Some(b't')) => {
+                (b"thinkingBudget" | b"thinking_budget", Some(b'1'..=b'9' | b'-'))
+                | (b"includeThoughts" | b"include_thoughts", Some(b't')) => {
                     self.wants_reasoning = true;
                 }
-                ("thinkingLevel" | "thinking_level", Some(b'"')) => {
+                (b"thinkingLevel" | b"thinking_level", Some(b'"')) => {
                     let level = word(scanner)?.unwrap_or_default();
                     self.wants_reasoning |= !level.eq_ignore_ascii_case("minimal");
                     return Ok(());
@@ -251,7 +251,7 @@ fn word<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Cow<'a, str>>, Fault> {
 /// Whether an object has a text field that fits.
 fn has_word(
     scanner: &mut Scanner<'_>,
-    key: &str,
+    key: &[u8],
     fits: impl Fn(&str) -> bool,
 ) -> Result<bool, Fault> {
     let mut found = false;
@@ -269,14 +269,14 @@ fn has_word(
 /// an object is skipped.
 fn each_field<'a>(
     scanner: &mut Scanner<'a>,
-    mut read: impl FnMut(&str, &mut Scanner<'a>) -> Result<(), Fault>,
+    mut read: impl FnMut(&[u8], &mut Scanner<'a>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     if scanner.peek() != Some(b'{') {
         return scanner.skip_value();
     }
     let mut walk = scanner.enter(b'{')?;
     while let Some(key) = scanner.next_key(&mut walk)? {
-        read(&key.decode(), scanner)?;
+        read(&key.name(), scanner)?;
     }
     Ok(())
 }

@@ -37,9 +37,10 @@ pub(super) struct Case {
     pub(super) tells_journal: bool,
 }
 
-/// The one provider of most cases.
-pub(super) const PROVIDER: &str =
-    "providers: { p: { api: openai, url: \"http://127.0.0.1:@UPSTREAM@/v1\", key: a-key } }\n";
+/// The one provider of most cases. Its key is as long as real ones are: what is looked for in every
+/// answer, in all of its spellings.
+pub(super) const PROVIDER: &str = "providers: { p: { api: openai, url: \"http://127.0.0.1:@UPSTREAM@/v1\", \
+     key: sk-bench-0123456789abcdefghijklmnopqrstuvwxyz-0123456789 } }\n";
 const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
 
 impl Case {
