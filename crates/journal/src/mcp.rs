@@ -84,7 +84,7 @@ impl McpCall {
         times_sent: u32,
     ) {
         self.record.attempts.push(McpAttempt {
-            backend: format!("{SERVER_PREFIX}{server}").into(),
+            backend: [SERVER_PREFIX, server].concat().into(),
             outcome,
             cause: cause.map(Into::into),
             began,

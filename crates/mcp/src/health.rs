@@ -36,14 +36,14 @@ const PREFIX: &str = "mcp:";
 /// The id of a server's backend in the core.
 #[must_use]
 pub fn backend_id(server: &str) -> String {
-    format!("{PREFIX}{server}")
+    [PREFIX, server].concat()
 }
 
 /// The name of the route of a server, or of a group, in the core. The line feed keeps it apart
 /// from every route that a config file or a client can name.
 #[must_use]
 pub fn route_name(server: &str) -> String {
-    format!("mcp\n{server}")
+    ["mcp\n", server].concat()
 }
 
 /// The route of a server, or of a group, whose members have these indexes in the core's settings:

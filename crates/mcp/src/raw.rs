@@ -27,6 +27,8 @@ use serde_json::value::RawValue;
 pub const MAX_DEPTH: usize = 128;
 /// Fields an object may have that is taken apart here: far more than any known message has.
 pub const MAX_FIELDS: usize = 1000;
+/// Fields that are compared each with each.
+const FEW_FIELDS: usize = 8;
 /// Characters of a key that are repeated in a message about it.
 const SHOWN_CHARS: usize = 40;
 
@@ -107,17 +109,15 @@ impl<'a> Fields<'a> {
         let Entries(entries) = serde_json::from_str(text)?;
         let fields = entries.ok_or(Flaw::TooManyFields)?;
         let fields = fields.into_iter().map(Field::read).collect::<Result<Vec<_>, _>>()?;
-        let mut names: Vec<&str> = fields.iter().map(|field| field.name.as_ref()).collect();
-        for name in &names {
+        for name in fields.iter().map(|field| &field.name) {
             if let Some(known) = known.iter().find(|known| is_other_case(name, known)) {
                 return Err(Flaw::OtherCase { written: shown(name), known });
             }
         }
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Flaw::Twice(shown(pair[0])));
+        match twice(&fields) {
+            Some(name) => Err(Flaw::Twice(shown(name))),
+            None => Ok(Self(fields)),
         }
-        Ok(Self(fields))
     }
 
     /// The value of a field.
@@ -253,7 +253,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
+                let mut entries = Vec::with_capacity(FEW_FIELDS);
                 while let Some(entry) = map.next_entry()? {
                     if entries.len() == MAX_FIELDS {
                         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -352,15 +352,32 @@ pub fn one_line(mut json: String) -> String {
 /// Whether a name is a known key written with other letter case, by the folding of readers that
 /// ignore case: two letters outside ASCII count as `s` and `k` there.
 fn is_other_case(name: &str, known: &str) -> bool {
-    if name.is_ascii() {
+    // Known keys are ASCII; another letter that folds to one of theirs takes more bytes.
+    if name.len() <= known.len() {
         return name != known && name.eq_ignore_ascii_case(known);
+    }
+    if name.is_ascii() {
+        return false;
     }
     let folded = name.chars().map(|c| match c {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
         c => c.to_ascii_lowercase(),
     });
-    name != known && folded.eq(known.chars().map(|c| c.to_ascii_lowercase()))
+    folded.eq(known.chars().map(|c| c.to_ascii_lowercase()))
+}
+
+/// The first name, in the order of the alphabet, that two fields have.
+fn twice<'f>(fields: &'f [Field<'_>]) -> Option<&'f str> {
+    let name = |at: usize| fields[at].name.as_ref();
+    // Messages have a handful of fields: comparing each with each is cheaper than a sorted list.
+    if fields.len() <= FEW_FIELDS {
+        let is_there_twice = |at: &usize| (0..*at).any(|earlier| name(earlier) == name(*at));
+        return (1..fields.len()).filter(is_there_twice).map(name).min();
+    }
+    let mut names: Vec<&str> = fields.iter().map(|field| field.name.as_ref()).collect();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 /// Somebody else's words, short and plain enough for a message or a terminal.

@@ -401,8 +401,11 @@ impl<B: Clone> Replay<B> {
 
     /// Whether `more` bytes can be kept without a reader; what was sent makes room for them.
     fn make_room(&mut self, more: usize) -> bool {
-        let mut idle = self.idle_bytes();
-        let sent: usize = self.rings.values().map(|ring| ring.sent_bytes).sum();
+        let (mut idle, mut sent) = (0, 0);
+        for ring in self.rings.values() {
+            idle += ring.idle_bytes();
+            sent += ring.sent_bytes;
+        }
         if (idle - sent).saturating_add(more) > self.max {
             // Nothing is forgotten for what would not fit even then.
             return false;

@@ -5,7 +5,6 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::task::Poll;
 
 use hyper::rt::Executor;
@@ -18,18 +17,16 @@ pub fn spawn(name: &'static str, future: impl Future<Output = ()> + 'static) {
 
 /// Starts a task on this thread that ends with its owner.
 pub fn spawn_owned(name: &'static str, future: impl Future<Output = ()> + 'static) -> Owned {
+    // In a box of its own: the runtime moves a task several times, and some are kilobytes.
+    let mut future = Box::pin(future);
     // What turns a panic into a line in the log instead of a silent end.
-    let task = tokio::task::spawn_local(async move {
-        let mut future = pin!(future);
-        poll_fn(|cx| {
-            let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-            polled.unwrap_or_else(|_| {
-                tracing::error!(task = name, "a task panicked");
-                Poll::Ready(())
-            })
+    let task = tokio::task::spawn_local(poll_fn(move |cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| {
+            tracing::error!(task = name, "a task panicked");
+            Poll::Ready(())
         })
-        .await;
-    });
+    }));
     Owned(Some(task.abort_handle()))
 }
 

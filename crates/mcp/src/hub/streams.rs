@@ -262,7 +262,7 @@ impl Hub {
             return self.send_answer(stream, id, message::made(id, made).as_bytes());
         }
         let key = if made.is_ok() { "result" } else { "error" };
-        let before = format!(r#"{{"jsonrpc":"2.0","id":{},"{key}":"#, id.as_json());
+        let before = [r#"{"jsonrpc":"2.0","id":"#, id.as_json(), ",\"", key, "\":"].concat();
         self.send_written(stream, Weight::Answer(id.clone()), |stream, at| {
             event_of(stream, at, &[before.as_bytes(), part.as_bytes(), b"}"])
         });
