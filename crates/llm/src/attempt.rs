@@ -18,6 +18,7 @@
 mod hold;
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -218,7 +219,9 @@ async fn send<'a>(
         timers.sent();
         context.sent();
         let deadline = if is_stream { timers.first_content() } else { timers.answer() };
-        let (failure, detail) = match context.wait(deadline, connection.send_lines(lines)).await {
+        // It stays where it is made: what waits for it would be moved with it.
+        let sending = pin!(connection.send_lines(lines));
+        let (failure, detail) = match context.wait(deadline, sending).await {
             Err(limit) => {
                 let (outcome, detail) = context.stopped(limit, None);
                 return Err(Failure { outcome, detail, reply: None });

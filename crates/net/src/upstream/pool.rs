@@ -217,10 +217,11 @@ impl PooledConnection {
     }
 }
 
-/// A request in the form that its connection sends.
+/// A request in the form that its connection sends. HTTP/2's is in a box, so that what waits for an
+/// answer over HTTP/1.1, and is moved about, does not have its size.
 enum Prepared {
     Bytes(Bytes, SplicedBody),
-    Request(Request<SplicedBody>),
+    Request(Box<Request<SplicedBody>>),
 }
 
 impl PooledConnection {
@@ -235,7 +236,7 @@ impl PooledConnection {
                 let (head, body) = lines.written();
                 Prepared::Bytes(head, body)
             }
-            Sender::H2(_) => Prepared::Request(lines.into_request()),
+            Sender::H2(_) => Prepared::Request(Box::new(lines.into_request())),
         };
         async move {
             match (&mut self.sender, prepared) {
@@ -243,7 +244,7 @@ impl PooledConnection {
                     let response = h1.send_written(head, body, false).await?;
                     Ok(response.map(|()| UpstreamBody::over_h1(self)))
                 }
-                (_, Prepared::Request(request)) => self.send(request).await,
+                (_, Prepared::Request(request)) => Box::pin(self.send(*request)).await,
                 // It was prepared for the connection it is sent over.
                 (Sender::H2(_), Prepared::Bytes(..)) => Err(SendError::NotSent),
             }
