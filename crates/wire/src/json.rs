@@ -228,8 +228,8 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Steps over one value of any type: one loop for all of its levels, so that a level costs a bit
-    /// and no call.
+    /// Steps over one value of any type: one loop for all of its levels, so that a level costs a
+    /// bit and no call.
     pub(crate) fn skip_value(&mut self) -> Result<(), Fault> {
         let outside = self.depth;
         // The lowest bit is the innermost level: whether it is an object. MAX_DEPTH bits suffice.
@@ -326,8 +326,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips bytes up to the first that is a quote, a backslash or a control character: eight at a
-    /// time, and many at a time where there are many (at the end of the text, where it may stop early,
-    /// the caller goes on byte by byte). Gives the high bits it met: not all ASCII.
+    /// time, and many at a time where there are many. (At the end of the text it may stop early;
+    /// the caller goes on byte by byte.) Gives the high bits it met: not all ASCII.
     #[inline]
     fn skip_plain(&mut self) -> u64 {
         let mut high_bits = 0;

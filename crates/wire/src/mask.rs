@@ -149,7 +149,7 @@ impl MaskedStream {
         covered
     }
 
-    /// Takes the last chunk and gives all that is left: nothing follows that a secret could go on in.
+    /// Takes the last chunk and gives all that is left: no secret goes on in what follows.
     #[must_use]
     pub fn feed_last(mut self, chunk: Bytes) -> Bytes {
         self.covered(chunk)

@@ -57,13 +57,13 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// What a request asks for.
-struct Wanted {
+struct AskedStream {
     events: u32,
     is_ready: bool,
 }
 
 /// Reads one request and tells what it wants; `None` when there is none.
-fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<Wanted>> {
+fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<AskedStream>> {
     loop {
         let text = String::from_utf8_lossy(bytes);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
@@ -73,7 +73,7 @@ fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Optio
                 let is_ready = body.contains(&format!("\"user\":\"{READY}\""));
                 let used = head.len() + 4 + length;
                 bytes.drain(..used);
-                return Ok(Some(Wanted { events, is_ready }));
+                return Ok(Some(AskedStream { events, is_ready }));
             }
         }
         let mut chunk = [0; 8192];

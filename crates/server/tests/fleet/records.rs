@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::{
-    hint::{Heard, Hint},
-    names::PinKey,
-};
 use tidegate_fleet::{
-    fleet::Ears,
     identity::Identity,
     sessions::{
         AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionRecord,
@@ -15,28 +10,11 @@ use tidegate_fleet::{
 };
 use tidegate_testkit::time::{eventually, pause};
 
-use crate::bare::{BareReplica, wait_for};
+use crate::bare::{BareReplica, VersionEars, wait_for};
 use crate::store::Store;
 
-struct Deaf;
-
-impl Ears for Deaf {
-    fn hear(&self, _: &Hint) -> Heard {
-        Heard::Unknown
-    }
-    fn holdings(&self) -> Vec<Hint> {
-        Vec::new()
-    }
-    fn held_pins(&self, _: Option<PinKey>, _: usize) -> (Vec<Hint>, Option<PinKey>) {
-        (Vec::new(), None)
-    }
-    fn config_sha(&self) -> String {
-        "test".to_owned()
-    }
-}
-
 fn start(store: &Store, name: &str) -> BareReplica {
-    BareReplica::start(store, name, Deaf)
+    BareReplica::start(store, name, VersionEars::default())
 }
 
 /// The record of a session of this replica's.

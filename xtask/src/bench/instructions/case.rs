@@ -39,7 +39,8 @@ pub(super) struct Case {
 
 /// The one provider of most cases. Its key is as long as real ones are: what is looked for in every
 /// answer, in all of its spellings.
-pub(super) const PROVIDER: &str = "providers: { p: { api: openai, url: \"http://127.0.0.1:@UPSTREAM@/v1\", \
+pub(super) const PROVIDER: &str = "providers: { p: { api: openai, \
+     url: \"http://127.0.0.1:@UPSTREAM@/v1\", \
      key: sk-bench-0123456789abcdefghijklmnopqrstuvwxyz-0123456789 } }\n";
 const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
 
