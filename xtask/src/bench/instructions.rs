@@ -11,7 +11,7 @@
 //! | | the optimised build with its names, beside the committed figures |
 //! | `--write` | the same, and writes the figures into [`baseline::FILE`] |
 //! | `--check [--write]` | what CI does: the build of the tests, fewer requests, fails at +5 % |
-//! | `--sizes` | what a request takes as routes, targets and open streams grow |
+//! | `--sizes` | what a request takes as routes, targets and the like grow |
 //! | `--binary FILE`, `--only CASE` | a binary that is there; one case |
 
 mod baseline;

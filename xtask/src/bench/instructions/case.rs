@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use super::callgrind::{Counted, CountedGateway};
 use super::exchange::{TurnClient, Upstream};
 use crate::bench::mcp::client::Client;
@@ -42,7 +44,8 @@ pub(super) struct Case {
 pub(super) const PROVIDER: &str = "providers: { p: { api: openai, \
      url: \"http://127.0.0.1:@UPSTREAM@/v1\", \
      key: sk-bench-0123456789abcdefghijklmnopqrstuvwxyz-0123456789 } }\n";
-const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
+/// Its one route.
+pub(super) const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
 
 impl Case {
     fn new(name: &'static str, what: &'static str, load: CaseLoad) -> Self {
@@ -99,11 +102,8 @@ impl Case {
         config.push_str(&self.config.replace("@UPSTREAM@", &upstream.port.to_string()));
         let mut mcp = None;
         if self.load == CaseLoad::Calls {
-            let mut command = Command::new(binary);
-            command.args(["__fake-mcp", "--listen", "127.0.0.1:0"]);
-            let mut process = Process::start(command, &folder.join("fake-mcp.log"))?;
-            let url = process.wait_for(|log| first_line(log, "http://"))?;
-            config = config.replace("@MCP@", url.trim_end());
+            let (process, url) = fake_mcp(binary, folder, &json!({"tools": [{"name": "echo"}]}))?;
+            config = config.replace("@MCP@", &url);
             mcp = Some(process);
         }
         let mut gateway = CountedGateway::start(binary, folder, self.name, &config)?;
@@ -129,6 +129,19 @@ impl Case {
         let percent = self.tells_journal.then(|| gateway.journal_percent()).transpose()?;
         Ok(Counted { each, journal_percent: percent })
     }
+}
+
+/// An MCP server of this script, and its url.
+pub(super) fn fake_mcp(
+    binary: &Path,
+    folder: &Path,
+    script: &Value,
+) -> anyhow::Result<(Process, String)> {
+    let mut command = Command::new(binary);
+    command.args(["__fake-mcp", "--listen", "127.0.0.1:0", "--script", &script.to_string()]);
+    let mut process = Process::start(command, &folder.join("fake-mcp.log"))?;
+    let url = process.wait_for(|log| first_line(log, "http://"))?;
+    Ok((process, url.trim_end().to_owned()))
 }
 
 /// A config whose route has a target that answers, and so many in tiers below it.

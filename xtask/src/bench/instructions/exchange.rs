@@ -96,6 +96,14 @@ impl TurnClient {
         Ok(Self { stream: BufReader::new(stream), request: request.into_bytes() })
     }
 
+    /// The same client, in a conversation of this number from here on.
+    pub(super) fn in_conversation(&mut self, number: u32) {
+        let request = String::from_utf8_lossy(&self.request);
+        let (head, body) = request.split_once("\r\n\r\n").unwrap_or_default();
+        let head = head.split("\r\nx-session-id: ").next().unwrap_or_default();
+        self.request = format!("{head}\r\nx-session-id: {number}\r\n\r\n{body}").into_bytes();
+    }
+
     fn send(&mut self) -> anyhow::Result<()> {
         self.stream.get_mut().write_all(&self.request).context("the gateway went away")
     }

@@ -1,21 +1,27 @@
-//! What a request takes as things grow: routes, targets, open streams.
+//! What a request takes as things grow: routes, targets, conversations, open streams.
 //!
-//! Each row is a table of one size against instructions per request, by the same count as the
-//! cases. What grows with a size is a cost that somebody with many of them pays.
+//! Each row is one size against instructions per request, by the same count as the cases, as a
+//! number and as a bar. What grows with a size is a cost that somebody with many of them pays.
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::callgrind::CountedGateway;
-use super::case::{Case, PROVIDER, with_targets};
+use super::case::{Case, PROVIDER, ROUTE, fake_mcp, with_targets};
 use super::exchange::{TurnClient, Upstream};
+use crate::bench::mcp::client::Client;
 use crate::say;
 
 /// Requests per count.
 const TIMES: u32 = 300;
 
+/// Instructions that a block of a bar stands for.
+const BAR: u64 = 5000;
+
 /// Counts and prints the tables.
 pub(super) fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
-    say::line("| what grows | how many | instructions per chat |\n|---|---|---|");
+    say::line("| what grows | how many | instructions per request | |\n|---|---|---|---|");
     for routes in [1, 10, 100, 1000] {
         let counted = Case::chat(with_routes(routes)).count(binary, folder, TIMES)?;
         row("routes", routes, counted.each);
@@ -28,14 +34,22 @@ pub(super) fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
         let counted = Case::chat(in_one_tier(targets)).count(binary, folder, TIMES)?;
         row("targets in one tier", targets, counted.each);
     }
-    for streams in [1, 10, 100] {
+    for conversations in [1, 100, 10_000, 100_000] {
+        row("conversations", conversations, among(binary, folder, conversations)?);
+    }
+    for streams in [1, 10, 100, 1000] {
         row("open streams", streams, beside_streams(binary, folder, streams)?);
+    }
+    // The list is an argument of the server's, which the system bounds.
+    for tools in [100, 1000, 5000] {
+        row("MCP tools, for a call", tools, among_tools(binary, folder, tools)?);
     }
     Ok(())
 }
 
 fn row(what: &str, size: u32, each: u64) {
-    say::line(&format!("| {what} | {size} | {each} |"));
+    let bar = "█".repeat((each / BAR) as usize);
+    say::line(&format!("| {what} | {size} | {each} | {bar} |"));
 }
 
 fn with_routes(count: u32) -> String {
@@ -47,6 +61,45 @@ fn with_routes(count: u32) -> String {
 fn in_one_tier(count: u32) -> String {
     let targets: Vec<String> = (0..count).map(|it| format!("p/t{it}")).collect();
     format!("{PROVIDER}routes: {{ bench: {{ tiers: [[{}]] }} }}\n", targets.join(", "))
+}
+
+/// Chats of conversations of which so many are known.
+fn among(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u64> {
+    let mut upstream = Upstream::start()?;
+    let config = format!(
+        "listen: 127.0.0.1:0\nadmin: {{ listen: \"127.0.0.1:0\" }}\n\
+         health: {{ probe: {{ every: 0s }} }}\n{}{ROUTE}",
+        PROVIDER.replace("@UPSTREAM@", &upstream.port.to_string()),
+    );
+    let mut gateway = CountedGateway::start(binary, folder, "conversations", &config)?;
+    let mut client = TurnClient::connect(&gateway.url, "bench", false)?;
+    for number in 0..count {
+        client.in_conversation(number);
+        client.chat(&mut upstream)?;
+    }
+    let mut number = 0;
+    gateway.count_each(TIMES, || {
+        // Far apart, so that none is the one that was used last.
+        number = (number + count / 7 + 1) % count;
+        client.in_conversation(number);
+        client.chat(&mut upstream)
+    })
+}
+
+/// Calls of one tool of so many.
+fn among_tools(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u64> {
+    let names = (1..count).map(|it| format!("t{it}")).chain(["echo".to_owned()]);
+    let tools: Vec<_> = names.map(|it| json!({"name": it})).collect();
+    let (server, url) = fake_mcp(binary, folder, &json!({"tools": tools}))?;
+    let config = format!(
+        "listen: 127.0.0.1:0\nadmin: {{ listen: \"127.0.0.1:0\" }}\n\
+         mcp: {{ servers: {{ upstream: {{ url: \"{url}\" }} }} }}\n",
+    );
+    let mut gateway = CountedGateway::start(binary, folder, "tools", &config)?;
+    let mut client = Client::open(gateway.url.trim_start_matches("http://"))?;
+    let each = gateway.count_each(TIMES, || client.call());
+    drop(server);
+    each
 }
 
 /// Chats while so many streams are open and silent.
