@@ -36,7 +36,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use self::{contender::Contender, measure::Runs, sse_mock::SseMock, tools::Tools};
+use self::{
+    contender::{Arena, Contender},
+    measure::Runs,
+    sse_mock::SseMock,
+    tools::Tools,
+};
 use crate::{docs, say, stage::Stage};
 
 const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--seconds N] \
@@ -119,16 +124,13 @@ fn gateway(options: &Options) -> anyhow::Result<()> {
     usage::pin_self(&cores)?;
     let mock = SseMock::start()?;
     let upstream = contender::upstream(&tools, &folder)?;
-    let ports = contender::Upstreams { plain: upstream.port, stream: mock.port };
-    let mut contenders: Vec<Contender> = vec![
-        contender::nginx(&tools, &folder, &cores, ports)?,
-        contender::envoy(&tools, &folder, &cores, ports)?,
-        contender::haproxy(&tools, &folder, &cores, ports)?,
-    ];
+    let upstreams = contender::Upstreams { plain: upstream.port, stream: mock.port };
+    let arena = Arena { tools: &tools, folder: &folder, cores: &cores, upstreams };
+    let mut contenders: Vec<Contender> = vec![arena.nginx()?, arena.envoy()?, arena.haproxy()?];
     if let Some(program) = &tools.litellm {
-        contenders.push(contender::litellm(program, &folder, &cores, ports)?);
+        contenders.push(arena.litellm(program)?);
     }
-    contenders.push(contender::tidegate(&binary, &folder, &cores, ports)?);
+    contenders.push(arena.tidegate(&binary)?);
     say::line(&format!(
         "{} rounds of {} s each; the contender has core {}, everything else {}",
         options.rounds,

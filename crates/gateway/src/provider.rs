@@ -255,8 +255,9 @@ impl Provider {
         };
         let mut full = String::with_capacity(self.base_path.len() + below.len());
         // Hardly any url has a place for the model; a byte is found sooner than a word.
-        match self.base_path.contains('{').then(|| self.base_path.split_once(MODEL_PLACE)).flatten()
-        {
+        let has_place = self.base_path.contains('{');
+        let parts = if has_place { self.base_path.split_once(MODEL_PLACE) } else { None };
+        match parts {
             Some((before, after)) => {
                 full.push_str(before);
                 full.push_str(&escaped(model));

@@ -67,82 +67,77 @@ pub(super) fn upstream(tools: &Tools, folder: &Path) -> anyhow::Result<Contender
     start("direct", command, port, port, Some("bench"))
 }
 
-/// nginx as a plain proxy.
-pub(super) fn nginx(
-    tools: &Tools,
-    folder: &Path,
-    cores: &Cores,
-    upstreams: Upstreams,
-) -> anyhow::Result<Contender> {
-    let (port, stream_port) = (free_port()?, free_port()?);
-    let folder = settings(folder, "nginx.conf", &values(port, stream_port, upstreams))?;
-    let mut command = pinned(&tools.nginx, cores);
-    command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf"));
-    start("nginx", command, port, stream_port, Some("bench"))
+/// What every contender is started with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arena<'a> {
+    pub(super) tools: &'a Tools,
+    pub(super) folder: &'a Path,
+    pub(super) cores: &'a Cores,
+    pub(super) upstreams: Upstreams,
 }
 
-/// Envoy as a plain proxy.
-pub(super) fn envoy(
-    tools: &Tools,
-    folder: &Path,
-    cores: &Cores,
-    upstreams: Upstreams,
-) -> anyhow::Result<Contender> {
-    let (port, stream_port) = (free_port()?, free_port()?);
-    let folder = settings(folder, "envoy.yaml", &values(port, stream_port, upstreams))?;
-    let mut command = pinned(&tools.envoy, cores);
-    command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]);
-    command.arg("-c").arg(folder.join("envoy.yaml"));
-    start("envoy", command, port, stream_port, Some("bench"))
-}
+impl Arena<'_> {
+    /// nginx as a plain proxy.
+    pub(super) fn nginx(&self) -> anyhow::Result<Contender> {
+        self.plain_proxy("nginx", &self.tools.nginx, "nginx.conf", |command, folder| {
+            command.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf"));
+        })
+    }
 
-/// HAProxy as a plain proxy.
-pub(super) fn haproxy(
-    tools: &Tools,
-    folder: &Path,
-    cores: &Cores,
-    upstreams: Upstreams,
-) -> anyhow::Result<Contender> {
-    let (port, stream_port) = (free_port()?, free_port()?);
-    let folder = settings(folder, "haproxy.cfg", &values(port, stream_port, upstreams))?;
-    let mut command = pinned(&tools.haproxy, cores);
-    command.args(["-db", "-q", "-f"]).arg(folder.join("haproxy.cfg"));
-    start("haproxy", command, port, stream_port, Some("bench"))
-}
+    /// Envoy as a plain proxy.
+    pub(super) fn envoy(&self) -> anyhow::Result<Contender> {
+        self.plain_proxy("envoy", &self.tools.envoy, "envoy.yaml", |command, folder| {
+            command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]);
+            command.arg("-c").arg(folder.join("envoy.yaml"));
+        })
+    }
 
-/// LiteLLM's proxy, another gateway for LLMs. Its streams are left out: 64 paced ones are more
-/// than one of its workers carries.
-pub(super) fn litellm(
-    program: &Path,
-    folder: &Path,
-    cores: &Cores,
-    upstreams: Upstreams,
-) -> anyhow::Result<Contender> {
-    let port = free_port()?;
-    let folder = settings(folder, "litellm.yaml", &values(port, port, upstreams))?;
-    let mut command = pinned(program, cores);
-    command.arg("--config").arg(folder.join("litellm.yaml"));
-    command.args(["--host", "127.0.0.1", "--num_workers", "1", "--telemetry", "False"]);
-    command.args(["--port", &port.to_string()]).env("LITELLM_LOG", "ERROR");
-    // Otherwise it fetches a list of prices from the internet when it starts.
-    command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").stderr(Stdio::null());
-    start("litellm", command, port, port, None)
-}
+    /// HAProxy as a plain proxy.
+    pub(super) fn haproxy(&self) -> anyhow::Result<Contender> {
+        self.plain_proxy("haproxy", &self.tools.haproxy, "haproxy.cfg", |command, folder| {
+            command.args(["-db", "-q", "-f"]).arg(folder.join("haproxy.cfg"));
+        })
+    }
 
-/// This gateway.
-pub(super) fn tidegate(
-    binary: &Path,
-    folder: &Path,
-    cores: &Cores,
-    upstreams: Upstreams,
-) -> anyhow::Result<Contender> {
-    let (port, admin_port) = (free_port()?, free_port()?);
-    let mut values = values(port, port, upstreams);
-    values.push(("ADMIN_PORT", admin_port));
-    let folder = settings(folder, "tidegate.yaml", &values)?;
-    let mut command = pinned(binary, cores);
-    command.args(["serve", "--threads", "1", "-c"]).arg(folder.join("tidegate.yaml"));
-    start("tidegate", command, port, port, Some("bench-stream"))
+    /// A program that forwards without looking: a listener for plain answers, one for streams.
+    fn plain_proxy(
+        &self,
+        name: &'static str,
+        program: &Path,
+        file: &str,
+        arguments: impl FnOnce(&mut Command, &Path),
+    ) -> anyhow::Result<Contender> {
+        let (port, stream_port) = (free_port()?, free_port()?);
+        let folder = settings(self.folder, file, &values(port, stream_port, self.upstreams))?;
+        let mut command = pinned(program, self.cores);
+        arguments(&mut command, &folder);
+        start(name, command, port, stream_port, Some("bench"))
+    }
+
+    /// LiteLLM's proxy, another gateway for LLMs. Its streams are left out: 64 paced ones are more
+    /// than one of its workers carries.
+    pub(super) fn litellm(&self, program: &Path) -> anyhow::Result<Contender> {
+        let port = free_port()?;
+        let folder = settings(self.folder, "litellm.yaml", &values(port, port, self.upstreams))?;
+        let mut command = pinned(program, self.cores);
+        command.arg("--config").arg(folder.join("litellm.yaml"));
+        command.args(["--host", "127.0.0.1", "--num_workers", "1", "--telemetry", "False"]);
+        command.args(["--port", &port.to_string()]).env("LITELLM_LOG", "ERROR");
+        // Otherwise it fetches a list of prices from the internet when it starts.
+        command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").stderr(Stdio::null());
+        start("litellm", command, port, port, None)
+    }
+
+    /// This gateway.
+    pub(super) fn tidegate(&self, binary: &Path) -> anyhow::Result<Contender> {
+        let (port, admin_port) = (free_port()?, free_port()?);
+        let mut values = values(port, port, self.upstreams);
+        values.push(("ADMIN_PORT", admin_port));
+        let folder = settings(self.folder, "tidegate.yaml", &values)?;
+        let mut command = pinned(binary, self.cores);
+        command.args(["serve", "--threads", "1", "-c"]).arg(folder.join("tidegate.yaml"));
+        start("tidegate", command, port, port, Some("bench-stream"))
+    }
 }
 
 fn values(port: u16, stream_port: u16, upstreams: Upstreams) -> Vec<(&'static str, u16)> {

@@ -134,9 +134,8 @@ impl Runs<'_> {
         contender: &Contender,
         load: Duration,
     ) -> anyhow::Result<()> {
-        let before = usage::cpu_ns(contender.pid())?;
-        let seen = wrk::run(self.tools, contender.port, CONNECTIONS, load)?;
-        let used_us = (usage::cpu_ns(contender.pid())? - before) as f64 / 1000.0;
+        let (seen, used_us) =
+            measured(contender, || wrk::run(self.tools, contender.port, CONNECTIONS, load))?;
         best.request_us = best.request_us.min(used_us / seen.requests as f64);
         best.per_second = best.per_second.max(seen.per_second);
         Ok(())
@@ -163,9 +162,7 @@ impl Runs<'_> {
         load: Duration,
     ) -> anyhow::Result<()> {
         let events = (load.as_millis() / PACE.as_millis()) as u32;
-        let before = usage::cpu_ns(contender.pid())?;
-        let seen = stream::many(place, STREAMS, events)?;
-        let used_us = (usage::cpu_ns(contender.pid())? - before) as f64 / 1000.0;
+        let (seen, used_us) = measured(contender, || stream::many(place, STREAMS, events))?;
         best.event_us = best.event_us.min(used_us / seen as f64);
         Ok(())
     }
@@ -176,12 +173,21 @@ impl Runs<'_> {
         contender: &Contender,
         place: Place,
     ) -> anyhow::Result<()> {
-        let before = usage::cpu_ns(contender.pid())?;
-        stream::many_ready(place, READY_CLIENTS, READY_STREAMS, READY_EVENTS)?;
-        let used_us = (usage::cpu_ns(contender.pid())? - before) as f64 / 1000.0;
+        let load = || stream::many_ready(place, READY_CLIENTS, READY_STREAMS, READY_EVENTS);
+        let ((), used_us) = measured(contender, load)?;
         best.ready_us = best.ready_us.min(used_us / (READY_CLIENTS * READY_STREAMS) as f64);
         Ok(())
     }
+}
+
+/// What a load showed, and the microseconds of CPU that the contender used for it.
+fn measured<T>(
+    contender: &Contender,
+    load: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<(T, f64)> {
+    let before = usage::cpu_ns(contender.pid())?;
+    let seen = load()?;
+    Ok((seen, (usage::cpu_ns(contender.pid())? - before) as f64 / 1000.0))
 }
 
 /// Where a contender's streams are measured, if they are.

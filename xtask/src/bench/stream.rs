@@ -29,7 +29,8 @@ pub(super) struct Place {
 struct StreamWish {
     model: &'static str,
     events: u32,
-    /// Says how the events come.
+    /// Says how the events come. Real clients send such a name too, and the gateway takes it for
+    /// that of the conversation.
     user: &'static str,
 }
 

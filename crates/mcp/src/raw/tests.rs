@@ -46,6 +46,16 @@ fn keys_that_readers_disagree_about_are_refused() {
 }
 
 #[test]
+fn of_keys_that_stand_twice_the_first_by_name_is_told_however_many_fields_there_are() {
+    for more in [0, FEW_FIELDS - 4, FEW_FIELDS - 3, 3 * FEW_FIELDS] {
+        let others: String = (0..more).map(|it| format!(r#""k{it}":0,"#)).collect();
+        let text = format!(r#"{{"z":1,"z":2,{others}"b":1,"b":2}}"#);
+        let flaw = Fields::parse(&text, &[]).expect_err("two keys stand twice");
+        assert_eq!(flaw, Flaw::Twice("b".to_owned()), "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_object_or_too_large_is_refused() {
     for (text, flaw) in [("[]", Flaw::NotAnObject), (" 3", Flaw::NotAnObject)] {
         assert_eq!(Fields::parse(text, &[]).expect_err("a flaw"), flaw);

@@ -39,12 +39,12 @@ pub(super) struct Case {
     pub(super) tells_journal: bool,
 }
 
-/// The one provider of most cases. Its key is as long as real ones are: what is looked for in every
-/// answer, in all of its spellings.
-pub(super) const PROVIDER: &str = "providers: { p: { api: openai, \
-     url: \"http://127.0.0.1:@UPSTREAM@/v1\", \
-     key: sk-bench-0123456789abcdefghijklmnopqrstuvwxyz-0123456789 } }\n";
-/// Its one route.
+/// Where a counted gateway listens, and that it asks nobody by itself.
+pub(super) const LISTENING: &str = "listen: 127.0.0.1:0\nadmin: { listen: \"127.0.0.1:0\" }\n\
+                                    health: { probe: { every: 0s } }\n";
+/// A key as long as real ones are: what is looked for in every answer, in all of its spellings.
+const KEY: &str = "sk-bench-0123456789abcdefghijklmnopqrstuvwxyz-0123456789";
+/// The one route of most cases.
 pub(super) const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
 
 impl Case {
@@ -58,7 +58,7 @@ impl Case {
             name,
             what,
             load,
-            config: format!("{PROVIDER}{ROUTE}"),
+            config: format!("{}{ROUTE}", provider()),
             times,
             times_in_ci,
             is_steady: true,
@@ -96,9 +96,7 @@ impl Case {
         times: u32,
     ) -> anyhow::Result<Counted> {
         let mut upstream = Upstream::start()?;
-        let mut config = "listen: 127.0.0.1:0\nadmin: { listen: \"127.0.0.1:0\" }\n\
-                          health: { probe: { every: 0s } }\n"
-            .to_owned();
+        let mut config = LISTENING.to_owned();
         config.push_str(&self.config.replace("@UPSTREAM@", &upstream.port.to_string()));
         let mut mcp = None;
         if self.load == CaseLoad::Calls {
@@ -131,6 +129,16 @@ impl Case {
     }
 }
 
+/// The providers of most cases: one, called `p`.
+pub(super) fn provider() -> String {
+    format!("providers: {{ {} }}\n", provider_at("p", "@UPSTREAM@"))
+}
+
+/// A provider of this name at a port.
+pub(super) fn provider_at(name: &str, port: &str) -> String {
+    format!("{name}: {{ api: openai, url: \"http://127.0.0.1:{port}/v1\", key: {KEY} }}")
+}
+
 /// An MCP server of this script, and its url.
 pub(super) fn fake_mcp(
     binary: &Path,
@@ -153,5 +161,5 @@ pub(super) fn with_targets(more: u32) -> String {
             format!(", [{}]", targets.join(", "))
         })
         .collect();
-    format!("{PROVIDER}routes: {{ bench: {{ tiers: [[p/bench]{}] }} }}\n", tiers.concat())
+    format!("{}routes: {{ bench: {{ tiers: [[p/bench]{}] }} }}\n", provider(), tiers.concat())
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::callgrind::CountedGateway;
-use super::case::{Case, PROVIDER, ROUTE, fake_mcp, with_targets};
+use super::case::{Case, LISTENING, ROUTE, fake_mcp, provider, provider_at, with_targets};
 use super::exchange::{TurnClient, Upstream};
 use crate::bench::mcp::client::Client;
 use crate::say;
@@ -55,22 +55,20 @@ fn row(what: &str, size: u32, each: u64) {
 fn with_routes(count: u32) -> String {
     let routes: Vec<String> =
         (1..count).map(|it| format!("r{it}: {{ tiers: [[p/m{it}]] }}, ")).collect();
-    format!("{PROVIDER}routes: {{ {}bench: {{ tiers: [[p/bench]] }} }}\n", routes.concat())
+    let routes = routes.concat();
+    format!("{}routes: {{ {routes}bench: {{ tiers: [[p/bench]] }} }}\n", provider())
 }
 
 fn in_one_tier(count: u32) -> String {
     let targets: Vec<String> = (0..count).map(|it| format!("p/t{it}")).collect();
-    format!("{PROVIDER}routes: {{ bench: {{ tiers: [[{}]] }} }}\n", targets.join(", "))
+    format!("{}routes: {{ bench: {{ tiers: [[{}]] }} }}\n", provider(), targets.join(", "))
 }
 
 /// Chats of conversations of which so many are known.
 fn among(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u64> {
     let mut upstream = Upstream::start()?;
-    let config = format!(
-        "listen: 127.0.0.1:0\nadmin: {{ listen: \"127.0.0.1:0\" }}\n\
-         health: {{ probe: {{ every: 0s }} }}\n{}{ROUTE}",
-        PROVIDER.replace("@UPSTREAM@", &upstream.port.to_string()),
-    );
+    let provider = provider().replace("@UPSTREAM@", &upstream.port.to_string());
+    let config = format!("{LISTENING}{provider}{ROUTE}");
     let mut gateway = CountedGateway::start(binary, folder, "conversations", &config)?;
     let mut client = TurnClient::connect(&gateway.url, "bench", false)?;
     for number in 0..count {
@@ -91,10 +89,7 @@ fn among_tools(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u64> 
     let names = (1..count).map(|it| format!("t{it}")).chain(["echo".to_owned()]);
     let tools: Vec<_> = names.map(|it| json!({"name": it})).collect();
     let (server, url) = fake_mcp(binary, folder, &json!({"tools": tools}))?;
-    let config = format!(
-        "listen: 127.0.0.1:0\nadmin: {{ listen: \"127.0.0.1:0\" }}\n\
-         mcp: {{ servers: {{ upstream: {{ url: \"{url}\" }} }} }}\n",
-    );
+    let config = format!("{LISTENING}mcp: {{ servers: {{ upstream: {{ url: \"{url}\" }} }} }}\n");
     let mut gateway = CountedGateway::start(binary, folder, "tools", &config)?;
     let mut client = Client::open(gateway.url.trim_start_matches("http://"))?;
     let each = gateway.count_each(TIMES, || client.call());
@@ -105,15 +100,11 @@ fn among_tools(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u64> 
 /// Chats while so many streams are open and silent.
 fn beside_streams(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u64> {
     let (mut upstream, mut held) = (Upstream::start()?, Upstream::start()?);
-    let provider = |name: &str, port: u16| {
-        format!("{name}: {{ api: openai, url: \"http://127.0.0.1:{port}/v1\", key: a-key }}")
-    };
     let config = format!(
-        "listen: 127.0.0.1:0\nadmin: {{ listen: \"127.0.0.1:0\" }}\n\
-         health: {{ probe: {{ every: 0s }} }}\nproviders: {{ {}, {} }}\n\
+        "{LISTENING}providers: {{ {}, {} }}\n\
          routes: {{ bench: {{ tiers: [[p/bench]] }}, held: {{ tiers: [[held/bench]] }} }}\n",
-        provider("p", upstream.port),
-        provider("held", held.port),
+        provider_at("p", &upstream.port.to_string()),
+        provider_at("held", &held.port.to_string()),
     );
     let mut gateway = CountedGateway::start(binary, folder, "streams", &config)?;
     let mut open = Vec::new();
