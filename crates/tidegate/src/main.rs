@@ -14,6 +14,7 @@ mod cli;
 mod commands;
 mod exit;
 mod find;
+#[cfg(feature = "jemalloc")]
 mod memory;
 mod printer;
 mod wrap;

@@ -4,6 +4,8 @@
 //! two thousand of them would hold their memory for ever. jemalloc gives unused pages back to the
 //! system after a second, from a thread of its own, so that no request pays for it.
 //!
+//! A build without the feature `jemalloc` uses the C library's allocator.
+//!
 //! Its settings are fixed when it is built (`.cargo/config.toml`): naming them here would take an
 //! exported symbol, which is unsafe code.
 

@@ -11,6 +11,10 @@ pub(super) enum SimMoment {
     /// A span: from the beginning of a timeline, or before the end of a history.
     Span(Duration),
     /// A moment, in milliseconds since 1970.
+    #[cfg_attr(
+        not(feature = "history"),
+        expect(dead_code, reason = "only a history has moments of the calendar")
+    )]
     Unix(u64),
 }
 
