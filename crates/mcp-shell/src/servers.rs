@@ -22,6 +22,7 @@ use tidegate_mcp::{
     cause::Cause,
     hub::{ResumedUpstream, ServerAccess, ServerKey, TransportKind},
 };
+use tidegate_mcp_settings::answer_max;
 
 use super::{
     carrier::Carrier,
@@ -88,7 +89,7 @@ impl Servers {
                 }
                 None => {
                     self.last_key += 1;
-                    let answer_max = Rc::new(Cell::new(answer_max(live)));
+                    let answer_max = Rc::new(Cell::new(answer_max(&live.file.limits)));
                     let transport = ServerTransport::new(runtime, live, (name, file), &answer_max);
                     Server {
                         key: ServerKey(self.last_key),
@@ -188,7 +189,7 @@ impl Server {
 
     /// A reload may have changed the largest message that is taken from it.
     fn follow_limits(&self, live: &Live) {
-        let max = answer_max(live);
+        let max = answer_max(&live.file.limits);
         self.answer_max.set(max);
         if let ServerTransport::Http(place) = &self.transport {
             place.set_answer_max(max);
@@ -242,11 +243,6 @@ fn child(
     let warden = own_warden().map_err(|error| format!("server `{name}`: {error}"))?;
     let command = file.command.clone().unwrap_or_default();
     Ok(StdioSettings { name: name.into(), command, env, warden, answer_max: Rc::default() })
-}
-
-/// The largest message that a config takes from a server.
-pub(crate) fn answer_max(live: &Live) -> usize {
-    usize::try_from(live.file.limits.mcp_answer.0).unwrap_or(usize::MAX)
 }
 
 fn timeouts(live: &Live) -> (Millis, Millis) {

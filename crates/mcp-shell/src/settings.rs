@@ -3,24 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_config::file::{
-    self, KeepaliveFile, KeepaliveMethod, McpFile, ProbeFile, SeenServer, ServerFile, ToolList,
-};
+use tidegate_config::file::{McpFile, ProbeFile, SeenServer, ServerFile, ToolList};
 use tidegate_core::time::Millis;
 use tidegate_gateway::live::Live;
 use tidegate_mcp::{
     hub::{CallerRights, GroupSettings, HubSettings, ServerAccess, ServerKey, ServerSettings},
-    keepalive::{KeepaliveSettings, Method},
     names::{Naming, NamingSettings, ServerNames},
-    raw::quoted,
-    session::Visibility,
 };
+use tidegate_mcp_settings as meaning;
 use tidegate_text::glob::Glob;
 
-use super::{
-    runtime::McpRuntime,
-    servers::{Servers, answer_max},
-};
+use super::{runtime::McpRuntime, servers::Servers};
 
 /// How long a program may take to start and answer when one look is taken at it, and any server for
 /// a page of a list: longer than most, shorter than a person who waits for a table.
@@ -71,10 +64,7 @@ pub(crate) fn hub_settings(
             }
         },
         callers: callers(live),
-        visibility: match mcp.visibility {
-            file::Visibility::Session => Visibility::Session,
-            file::Visibility::Live => Visibility::Live,
-        },
+        visibility: meaning::visibility(mcp.visibility),
         is_search: mcp.tools == ToolList::Search,
         sessions_max: mcp.session.max as usize,
         children_max: mcp.max_children as usize,
@@ -87,7 +77,7 @@ pub(crate) fn hub_settings(
         connect_wait: mcp.connect_wait.millis(),
         fresh_for: mcp.fresh_for.millis(),
         answered_within: mcp.answered_within.millis(),
-        answer_max: answer_max(live),
+        answer_max: meaning::answer_max(&live.file.limits),
     }
 }
 
@@ -104,33 +94,10 @@ fn server_settings(
         access,
         place,
         max_calls: file.max_calls.max(1) as usize,
-        keepalive: keepalive(&file.keepalive),
-        keepalive_call: keepalive_call(&file.keepalive),
+        keepalive: meaning::keepalive(&file.keepalive),
+        keepalive_call: meaning::keepalive_call(&file.keepalive),
         probe: ProbeFile::resolve(&layers),
     }
-}
-
-fn keepalive(file: &KeepaliveFile) -> KeepaliveSettings {
-    KeepaliveSettings {
-        method: match file.method {
-            None | Some(KeepaliveMethod::Ping) => Method::Ping,
-            Some(KeepaliveMethod::Tool) => Method::Tool,
-            Some(KeepaliveMethod::None) => Method::None,
-        },
-        every: file.every.millis(),
-        jitter: file.jitter.fraction(),
-        timeout: file.timeout.millis(),
-        failures: file.failures.max(1),
-        quiet: file.quiet.millis(),
-    }
-}
-
-/// The params of the `tools/call` that keeps a connection alive.
-fn keepalive_call(file: &KeepaliveFile) -> Option<String> {
-    let tool = file.tool.as_ref().filter(|_| file.method == Some(KeepaliveMethod::Tool))?;
-    let name = tool.name.as_deref().unwrap_or_default();
-    let args = serde_json::to_string(&tool.args).unwrap_or_default();
-    Some(format!(r#"{{"name":{},"arguments":{args}}}"#, quoted(name)))
 }
 
 /// What clients see, in the order of the config.
@@ -176,12 +143,5 @@ pub fn naming(mcp: &McpFile) -> NamingSettings {
         exclude: globs(&file.exclude),
         rename: file.rename.iter().map(|(from, to)| (from.clone(), to.clone())).collect(),
     });
-    NamingSettings {
-        naming: match mcp.naming {
-            file::Naming::Prefix => Naming::Prefix,
-            file::Naming::Priority => Naming::Priority,
-            file::Naming::Manual => Naming::Manual,
-        },
-        servers: servers.collect(),
-    }
+    NamingSettings { naming: meaning::naming(mcp.naming), servers: servers.collect() }
 }

@@ -30,6 +30,7 @@ mod world;
 
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use serde_json::Value;
 use tidegate_config::{
     diagnostic::Diagnostic, document::Document, duration::Duration, source::Source,
@@ -62,7 +63,7 @@ pub struct Mcp {
     fresh_for: Millis,
     servers: Vec<ServerPlan>,
     /// Groups of servers, with their members in tier order.
-    replicas: Vec<(Arc<str>, Vec<Arc<str>>)>,
+    replicas: IndexMap<String, Vec<String>>,
     program: Vec<Step>,
     expect: ExpectFile,
 }
@@ -81,8 +82,8 @@ struct ServerPlan {
     /// How long it takes to answer `initialize`.
     initialize: Millis,
     keepalive: KeepaliveSettings,
-    /// The tool that a keepalive calls, if it calls one.
-    keepalive_tool: Option<String>,
+    /// The params of the call that a keepalive makes, if it makes one.
+    keepalive_call: Option<String>,
     health: HealthSettings,
     probe: ProbeSettings,
 }
@@ -120,26 +121,6 @@ enum Deed {
     Tools(Vec<String>),
     Era(EraWord),
     Heal,
-}
-
-/// What clients see of these servers: each by itself, or in its group, which stands where the first
-/// of its members does.
-fn seen<'a>(
-    servers: impl Iterator<Item = &'a str> + Clone,
-    groups: &[(&'a str, Vec<&'a str>)],
-) -> Vec<(&'a str, Vec<&'a str>)> {
-    let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
-    for server in servers.clone() {
-        let Some((name, members)) = groups.iter().find(|it| it.1.contains(&server)) else {
-            seen.push((server, vec![server]));
-            continue;
-        };
-        if !seen.iter().any(|it| it.0 == *name) {
-            let is_there = |member: &&&str| servers.clone().any(|it| it == **member);
-            seen.push((name, members.iter().filter(is_there).copied().collect()));
-        }
-    }
-    seen
 }
 
 /// What a run of an MCP scenario gave.

@@ -18,13 +18,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tidegate-init", &["tidegate-config"]),
     ("tidegate-wire", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-text"]),
+    // What the words of a config file mean to the Hub, for the gateway and the simulator.
+    ("tidegate-mcp-settings", &["tidegate-core", "tidegate-config", "tidegate-mcp"]),
     ("tidegate-search", &[]),
     // Its example `fit` is about the search.
     ("tidegate-sentence", &["tidegate-search"]),
     // What a request of a dialect needs is the wire crate's to say, for a simulation too.
     (
         "tidegate-sim",
-        &["tidegate-core", "tidegate-config", "tidegate-wire", "tidegate-mcp", "tidegate-search"],
+        &[
+            "tidegate-core",
+            "tidegate-config",
+            "tidegate-wire",
+            "tidegate-mcp",
+            "tidegate-mcp-settings",
+            "tidegate-search",
+        ],
     ),
     ("tidegate-runtime", &["tidegate-core"]),
     // A client of the admin API: it knows the API's types, and draws what the simulator draws.
@@ -100,6 +109,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tidegate-text",
             "tidegate-wire",
             "tidegate-mcp",
+            "tidegate-mcp-settings",
             "tidegate-search",
             "tidegate-sentence",
             "tidegate-runtime",

@@ -92,19 +92,7 @@ impl McpFile {
     /// is written. Names that nobody has are left out.
     #[must_use]
     pub fn seen(&self) -> Vec<SeenServer<'_>> {
-        let mut seen: Vec<SeenServer<'_>> = Vec::new();
-        for server in self.servers.keys() {
-            let group = self.replicas.iter().find(|(_, members)| members.contains(server));
-            let Some((name, members)) = group else {
-                seen.push(SeenServer { name: server, members: vec![server] });
-                continue;
-            };
-            if !seen.iter().any(|it| it.name == name) {
-                let members = members.iter().filter(|it| self.servers.contains_key(*it));
-                seen.push(SeenServer { name, members: members.map(String::as_str).collect() });
-            }
-        }
-        seen
+        SeenServer::all(self.servers.keys().map(String::as_str), &self.replicas)
     }
 
     /// The group that a server is a member of, if it is of one.
@@ -113,6 +101,31 @@ impl McpFile {
         let mut groups = self.replicas.iter();
         let group = groups.find(|(_, members)| members.iter().any(|it| it == server));
         group.map(|(name, _)| name.as_str())
+    }
+}
+
+impl<'a> SeenServer<'a> {
+    /// What clients see of these servers with these groups, in the order of the servers; a group
+    /// stands where the first of its members is. Names that nobody has are left out.
+    #[must_use]
+    pub fn all(
+        servers: impl Iterator<Item = &'a str> + Clone,
+        replicas: &'a IndexMap<String, Vec<String>>,
+    ) -> Vec<Self> {
+        let mut seen: Vec<Self> = Vec::new();
+        for server in servers.clone() {
+            let has_it = |members: &[String]| members.iter().any(|it| it == server);
+            let Some((name, members)) = replicas.iter().find(|(_, members)| has_it(members)) else {
+                seen.push(Self { name: server, members: vec![server] });
+                continue;
+            };
+            if !seen.iter().any(|it| it.name == name) {
+                let is_there = |member: &&str| servers.clone().any(|it| it == *member);
+                let members = members.iter().map(String::as_str).filter(is_there).collect();
+                seen.push(Self { name, members });
+            }
+        }
+        seen
     }
 }
 

@@ -22,11 +22,9 @@ use tidegate_config::{
 };
 use tidegate_core::{route::MEMBERS_MAX, time::Millis};
 use tidegate_mcp::names::{NamingSettings, ServerNames};
+use tidegate_mcp_settings::naming;
 
-use super::{
-    file::{McpFile, ServerFile},
-    resolve::naming,
-};
+use super::file::{McpFile, ServerFile};
 use crate::codes::{self, mcp};
 
 /// Steps times servers, and keepalives in all: what a trace holds, and seconds of work.
@@ -253,10 +251,10 @@ impl Check<'_> {
     /// The names of all tools that clients can ever see, with the servers of this moment.
     fn offered(&self) -> BTreeSet<String> {
         let seen = self.seen();
-        let servers = seen.iter().map(|(name, _)| ServerNames::plain(name)).collect();
+        let servers = seen.iter().map(|it| ServerNames::plain(it.name)).collect();
         let settings = NamingSettings { naming: naming(self.file.naming), servers };
-        let tools = seen.iter().enumerate().flat_map(|(place, (_, members))| {
-            let own = members.iter().filter_map(|it| self.tools.get(*it)).flatten();
+        let tools = seen.iter().enumerate().flat_map(|(place, it)| {
+            let own = it.members.iter().filter_map(|it| self.tools.get(*it)).flatten();
             own.map(move |tool| (place, tool))
         });
         tools.filter_map(|(place, tool)| settings.tool(place, tool)).collect()

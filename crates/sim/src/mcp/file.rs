@@ -8,9 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_config::{
     duration::Duration,
-    file::{HealthFile, KeepaliveFile, Naming, Visibility},
+    file::{HealthFile, KeepaliveFile, McpFile as ConfigMcp, Naming, Visibility},
 };
-use tidegate_core::time::Millis;
 
 use crate::sequence::trace::{BreakerWord, HealthWord};
 
@@ -58,19 +57,19 @@ pub(super) struct McpFile {
 }
 
 fn call_timeout() -> Duration {
-    Millis::seconds(60).into()
+    ConfigMcp::default().call_timeout
 }
 
 fn connect_timeout() -> Duration {
-    Millis::seconds(5).into()
+    ConfigMcp::default().connect_timeout
 }
 
 fn fresh_for() -> Duration {
-    Millis::minutes(5).into()
+    ConfigMcp::default().fresh_for
 }
 
 fn connect_wait() -> Duration {
-    Millis(500).into()
+    ConfigMcp::default().connect_wait
 }
 
 /// One server.

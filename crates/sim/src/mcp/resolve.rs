@@ -1,21 +1,13 @@
 //! From a sound file to what it means: nothing is optional any more.
 
-use std::sync::Arc;
-
 use indexmap::IndexMap;
 use tidegate_config::{
     duration::Duration,
-    file::{
-        HealthFile, KeepaliveFile, KeepaliveMethod, Naming as NamingWord, ProbeFile,
-        Visibility as VisibilityWord,
-    },
+    file::{HealthFile, ProbeFile},
 };
 use tidegate_core::{probe::ProbeSettings, time::Millis};
-use tidegate_mcp::{
-    keepalive::{KeepaliveSettings, Method},
-    names::Naming,
-    session::{Visibility, Waits},
-};
+use tidegate_mcp::session::Waits;
+use tidegate_mcp_settings as meaning;
 
 use super::{
     Action, Deed, Mcp, ServerPlan, Step,
@@ -31,11 +23,8 @@ pub(super) fn resolve(file: McpFile, origin: &Origin) -> Mcp {
         origin: origin.clone(),
         name: file.scenario.unwrap_or_else(|| origin.stem()),
         about: file.about.unwrap_or_default(),
-        visibility: match file.visibility {
-            VisibilityWord::Session => Visibility::Session,
-            VisibilityWord::Live => Visibility::Live,
-        },
-        naming: naming(file.naming),
+        visibility: meaning::visibility(file.visibility),
+        naming: meaning::naming(file.naming),
         waits: Waits {
             known: file.connect_wait.millis(),
             unknown: file.connect_timeout.millis(),
@@ -44,18 +33,9 @@ pub(super) fn resolve(file: McpFile, origin: &Origin) -> Mcp {
         },
         fresh_for: file.fresh_for.millis(),
         servers: servers(&file.servers, health),
-        replicas: replicas(&file.replicas),
+        replicas: file.replicas,
         program,
         expect: file.expect,
-    }
-}
-
-/// The strategy that a file names.
-pub(super) const fn naming(word: NamingWord) -> Naming {
-    match word {
-        NamingWord::Prefix => Naming::Prefix,
-        NamingWord::Priority => Naming::Priority,
-        NamingWord::Manual => Naming::Manual,
     }
 }
 
@@ -68,8 +48,8 @@ fn servers(servers: &IndexMap<String, ServerFile>, health: &HealthFile) -> Vec<S
         era: file.era,
         max_calls: file.max_calls,
         initialize: file.initialize.as_ref().map_or(Millis::ZERO, Duration::millis),
-        keepalive: keepalive(&file.keepalive),
-        keepalive_tool: file.keepalive.tool.as_ref().and_then(|it| it.name.clone()),
+        keepalive: meaning::keepalive(&file.keepalive),
+        keepalive_call: meaning::keepalive_call(&file.keepalive),
         health: HealthFile::resolve(&[health, &file.health]),
         probe: probe(&[health, &file.health]),
     };
@@ -82,26 +62,6 @@ fn probe(layers: &[&HealthFile]) -> ProbeSettings {
     match written.as_slice() {
         [] => ProbeSettings { every: Millis::ZERO, ..ProbeSettings::default() },
         written => ProbeFile::resolve(written),
-    }
-}
-
-fn replicas(groups: &IndexMap<String, Vec<String>>) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
-    let names = |members: &[String]| members.iter().map(|it| it.as_str().into()).collect();
-    groups.iter().map(|(group, members)| (group.as_str().into(), names(members))).collect()
-}
-
-fn keepalive(file: &KeepaliveFile) -> KeepaliveSettings {
-    KeepaliveSettings {
-        method: match file.method {
-            None | Some(KeepaliveMethod::Ping) => Method::Ping,
-            Some(KeepaliveMethod::Tool) => Method::Tool,
-            Some(KeepaliveMethod::None) => Method::None,
-        },
-        every: file.every.millis(),
-        jitter: file.jitter.fraction(),
-        timeout: file.timeout.millis(),
-        failures: file.failures,
-        quiet: file.quiet.millis(),
     }
 }
 

@@ -134,7 +134,7 @@ impl Check<'_> {
             self.add(problem, &path);
         }
         if let Some(server) = &expect.names {
-            let seen: Vec<String> = self.seen().iter().map(|it| it.0.to_owned()).collect();
+            let seen: Vec<String> = self.seen().iter().map(|it| it.name.to_owned()).collect();
             let path = path.key("names");
             if let Some(problem) = unknown_server(server, &path, &seen) {
                 self.add(problem, &path);

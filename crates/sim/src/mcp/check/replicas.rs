@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tidegate_config::{
     codes::config::TWICE_NAMED,
     diagnostic::{Diagnostic, quoted},
+    file::SeenServer,
     path::KeyPath,
 };
 
@@ -43,12 +44,7 @@ impl Check<'_> {
     }
 
     /// What clients see at this point of the program: servers, and groups in place of theirs.
-    pub(super) fn seen(&self) -> Vec<(&str, Vec<&str>)> {
-        super::super::seen(self.servers.iter().map(String::as_str), &self.groups())
-    }
-
-    fn groups(&self) -> Vec<(&str, Vec<&str>)> {
-        let groups = self.file.replicas.iter();
-        groups.map(|(name, all)| (&**name, all.iter().map(String::as_str).collect())).collect()
+    pub(super) fn seen(&self) -> Vec<SeenServer<'_>> {
+        SeenServer::all(self.servers.iter().map(String::as_str), &self.file.replicas)
     }
 }

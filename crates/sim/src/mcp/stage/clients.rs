@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tidegate_config::file::SearchFile;
 use tidegate_core::time::Now;
 use tidegate_mcp::{
     hub::{Event, HttpMethod, McpAnswerBody, McpRequest, RequestToken},
@@ -14,8 +15,6 @@ use tidegate_search::{Document, Hit, Index, Listed, Query};
 use super::{Stage, answers::Running, config};
 use crate::mcp::trace::CallTrace;
 
-/// Tools in one answer of a search: production's default.
-const FOUND_MAX: usize = 8;
 /// The version of the stateless era.
 const STATELESS: &str = "2026-07-28";
 
@@ -140,7 +139,7 @@ impl Stage<'_> {
             tools.get(tool).is_some_and(|it| seen.iter().any(|name| **name == *it.name))
         };
         let query = Query { description: query, ..Query::default() };
-        let found = index.search(&query, &is_seen, FOUND_MAX).hits;
+        let found = index.search(&query, &is_seen, SearchFile::default().limit as usize).hits;
         let shares =
             |hit: &Hit| index.explain(&query, hit.doc).iter().any(|word| !word.places.is_empty());
         let found = found.into_iter().filter(shares);

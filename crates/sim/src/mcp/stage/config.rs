@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tidegate_config::file::{LimitsFile, McpFile, SeenServer};
 use tidegate_core::{
     settings::{Abilities, BackendSettings, Settings},
     time::Millis,
@@ -15,19 +16,17 @@ use tidegate_core::{
 use tidegate_mcp::{
     health,
     hub::{CallerRights, GroupSettings, HubSettings, ServerAccess, ServerSettings},
-    keepalive::Method,
     names::{NamingSettings, ServerNames},
 };
+use tidegate_mcp_settings::answer_max;
 
 use super::Server;
-use crate::mcp::{Mcp, ServerPlan, seen};
+use crate::mcp::{Mcp, ServerPlan};
 
 /// Longer than any program.
 const FOR_EVER: Millis = Millis(u64::MAX / 4);
 /// More than any program has at once.
 const NO_LIMIT: usize = 1 << 20;
-/// The largest message, as in production.
-const ANSWER_MAX: usize = 16 << 20;
 
 /// What clients see as one server.
 pub(super) struct Group {
@@ -45,17 +44,13 @@ impl Group {
 
 /// What clients see of these servers.
 pub(super) fn groups(scenario: &Mcp, servers: &[Server]) -> Vec<Group> {
-    let named: Vec<(&str, Vec<&str>)> = scenario
-        .replicas
-        .iter()
-        .map(|(name, members)| (&**name, members.iter().map(|it| &**it).collect()))
-        .collect();
     let names = servers.iter().map(|it| &*it.plan.name);
-    let groups = seen(names.clone(), &named).into_iter().map(|(name, members)| {
-        let place = |member: &&str| names.clone().position(|it| it == *member);
-        Group { name: name.into(), members: members.iter().filter_map(place).collect() }
-    });
-    groups.collect()
+    let place = |member: &&str| names.clone().position(|it| it == *member);
+    let group = |seen: SeenServer<'_>| Group {
+        name: seen.name.into(),
+        members: seen.members.iter().filter_map(place).collect(),
+    };
+    SeenServer::all(names.clone(), &scenario.replicas).into_iter().map(group).collect()
 }
 
 /// How tools are named.
@@ -86,14 +81,13 @@ pub(super) fn hub_settings(scenario: &Mcp, servers: &[Server]) -> HubSettings {
         connect_timeout: scenario.waits.unknown,
         connect_wait: scenario.waits.known,
         fresh_for: scenario.fresh_for,
-        answered_within: Millis::seconds(5),
-        answer_max: ANSWER_MAX,
+        answered_within: McpFile::default().answered_within.millis(),
+        answer_max: answer_max(&LimitsFile::default()),
     }
 }
 
 fn server(server: &Server) -> ServerSettings {
     let plan = &server.plan;
-    let tool = plan.keepalive_tool.as_ref().filter(|_| plan.keepalive.method == Method::Tool);
     ServerSettings {
         place: Arc::clone(&plan.name),
         key: server.key,
@@ -101,7 +95,7 @@ fn server(server: &Server) -> ServerSettings {
         access: ServerAccess::Http,
         max_calls: plan.max_calls.unwrap_or(NO_LIMIT),
         keepalive: plan.keepalive,
-        keepalive_call: tool.map(|it| serde_json::json!({"name": it, "arguments": {}}).to_string()),
+        keepalive_call: plan.keepalive_call.clone(),
         probe: plan.probe,
     }
 }
