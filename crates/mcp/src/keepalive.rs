@@ -19,7 +19,8 @@
 //!   that says that the session is lost means a lost connection, which is made again at once and is
 //!   no failure by itself ([`sign_of`]).
 //! - After the quiet window exactly one trial decides. If the connection has to be made again for
-//!   it, that is not the trial: what is sent over the new connection is.
+//!   it, that is not the trial: what is sent over the new connection is. Both count as one attempt
+//!   ([`Keepalive::is_counted`]), which ends as the trial does.
 //! - Single misses charge nobody. Disabling marks the connection lost and charges the server with
 //!   one failure, unless that very miss was a failed reconnect, which its permit has charged.
 //! - After [`Keepalive::stop`] nothing that is under way counts.
@@ -162,7 +163,8 @@ pub enum Due {
 /// How one that was sent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was stopped meanwhile, or none was under way: nothing to count.
+    /// It was stopped meanwhile, none was under way, or the connection for a trial was made, which
+    /// comes at once: nothing to count.
     Nothing,
     /// One success, after this long.
     Success(Millis),
@@ -194,6 +196,8 @@ pub struct Keepalive {
     failures: u32,
     /// Whether the next one, or the one under way, decides about being disabled.
     is_trial: bool,
+    /// The connection for a trial was made, and the trial has not been sent.
+    is_counted: bool,
 }
 
 impl Keepalive {
@@ -201,8 +205,8 @@ impl Keepalive {
     #[must_use]
     pub fn new(settings: KeepaliveSettings, now: Now, draw: u64) -> Self {
         let is_off = settings.method == Method::None || settings.every == Millis::ZERO;
-        let mut keepalive =
-            Self { settings, phase: KeepalivePhase::Stopped, failures: 0, is_trial: false };
+        let (phase, failures) = (KeepalivePhase::Stopped, 0);
+        let mut keepalive = Self { settings, phase, failures, is_trial: false, is_counted: false };
         if !is_off {
             keepalive.wait(now, draw);
         }
@@ -230,6 +234,7 @@ impl Keepalive {
             self.wait(now, draw);
             return Due::Nothing;
         }
+        self.is_counted = false;
         if is_open {
             self.wait(now, draw);
             return Due::Refused;
@@ -252,7 +257,8 @@ impl Keepalive {
             if is_reconnect && self.is_trial {
                 // The connection is there for the trial, which comes at once.
                 self.phase = KeepalivePhase::Waiting { until: now };
-                return Ended::Success(now.since(since));
+                self.is_counted = true;
+                return Ended::Nothing;
             }
             self.is_trial = false;
             self.wait(now, draw);
@@ -292,6 +298,12 @@ impl Keepalive {
     #[must_use]
     pub fn is_disabled(&self) -> bool {
         self.is_trial || matches!(self.phase, KeepalivePhase::Disabled { .. })
+    }
+
+    /// Whether what falls due next goes on with an attempt that has been counted.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.is_counted
     }
 
     /// Whether one is under way.

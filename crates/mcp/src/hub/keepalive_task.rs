@@ -104,21 +104,18 @@ impl Hub {
         let standing = health::standing(env.core, &name, env.now);
         let is_open = matches!(standing, Standing::Unhealthy(Cause::CircuitOpen, _));
         let state = link.machine.state();
+        let is_counted = kept.schedule.is_counted();
         let due = kept.schedule.tick(env.now, env.random.draw(), state, is_open);
+        if due != Due::Nothing && !is_counted {
+            self.out.push(Effect::Count(Metric::KeepaliveAttempt(Arc::clone(&name))));
+        }
         match due {
             Due::Nothing => {}
             Due::Refused => {
-                self.out.push(Effect::Count(Metric::KeepaliveAttempt(Arc::clone(&name))));
                 self.out.push(Effect::Count(Metric::KeepaliveFailure(name, Reason::Open)));
             }
-            Due::Send(until) => {
-                self.out.push(Effect::Count(Metric::KeepaliveAttempt(name)));
-                self.send_keepalive(env, id, until);
-            }
-            Due::Reconnect => {
-                self.out.push(Effect::Count(Metric::KeepaliveAttempt(name)));
-                self.reconnect(env, id);
-            }
+            Due::Send(until) => self.send_keepalive(env, id, until),
+            Due::Reconnect => self.reconnect(env, id),
         }
         if state != LinkState::Closed {
             self.arm_keepalive(id);

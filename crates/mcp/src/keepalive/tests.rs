@@ -156,12 +156,15 @@ fn after_the_window_a_connection_is_made_again_and_then_one_trial_decides() {
     let mut keepalive = keepalive();
     (0..3).for_each(|_| _ = fail(&mut keepalive, Reason::Timeout));
     let now = keepalive.next_wakeup().expect("a trial");
+    assert!(!keepalive.is_counted());
     assert_eq!(keepalive.tick(now, EVEN, LinkState::Down, false), Due::Reconnect);
-    assert_eq!(keepalive.ended(now, EVEN, Ok(())), Ended::Success(Millis(0)));
+    assert_eq!(keepalive.ended(now, EVEN, Ok(())), Ended::Nothing);
     keepalive.heard(now, EVEN);
     assert!(keepalive.is_disabled(), "a new connection proves nothing about its keepalive");
+    assert!(keepalive.is_counted(), "connection and trial are one attempt");
     let trial = keepalive.next_wakeup().expect("a trial");
     assert!(matches!(keepalive.tick(trial, EVEN, READY, false), Due::Send(_)));
+    assert!(!keepalive.is_counted());
     let ended = keepalive.ended(trial, EVEN, Err(Reason::Timeout));
     assert_eq!(ended, Ended::Disabled { reason: Reason::Timeout, is_charged: true });
 }

@@ -149,10 +149,6 @@ struct Stage<'a> {
     /// The latest number given to anything.
     number: u64,
     totals: IndexMap<Arc<str>, Totals>,
-    /// When a keepalive of each server was last answered.
-    answered_at: BTreeMap<Arc<str>, Now>,
-    /// The keepalive under way is the second half of one that has been counted.
-    is_trial: bool,
     list_changed: IndexMap<String, u64>,
     /// Sessions that heard of a change during this step.
     told: Vec<String>,
@@ -191,8 +187,6 @@ impl<'a> Stage<'a> {
             agenda: BTreeMap::new(),
             number: 0,
             totals,
-            answered_at: BTreeMap::new(),
-            is_trial: false,
             list_changed: IndexMap::new(),
             told: Vec::new(),
             violations: Vec::new(),

@@ -80,34 +80,19 @@ impl Stage<'_> {
         match metric {
             // What the gateway keeps for its own lists and probes is no session's.
             Metric::Reinitialised(server) if !is_own => self.totals(&server).reinitialised += 1,
-            Metric::KeepaliveAttempt(server) => {
-                self.is_trial = self.is_second_half(&server);
-                self.totals(&server).keepalive.attempts += u64::from(!self.is_trial);
-            }
-            Metric::KeepaliveSuccess(server, _) => {
-                let is_counted = !std::mem::take(&mut self.is_trial);
-                self.totals(&server).keepalive.successes += u64::from(is_counted);
-                self.answered_at.insert(server, self.now);
-            }
+            Metric::KeepaliveAttempt(server) => self.totals(&server).keepalive.attempts += 1,
+            Metric::KeepaliveSuccess(server, _) => self.totals(&server).keepalive.successes += 1,
             Metric::KeepaliveFailure(server, reason) => {
                 let totals = &mut self.totals(&server).keepalive;
                 totals.failures += 1;
-                if reason == Reason::Open {
-                    // Counted as one that was due; it was not sent.
-                    totals.attempts = totals.attempts.saturating_sub(1);
-                }
+                // The gateway counts what was due; a trace tells what was sent.
+                totals.attempts = totals.attempts.saturating_sub(u64::from(reason == Reason::Open));
             }
             Metric::KeepaliveDisabled(server) => {
                 self.totals(&server).keepalive.auto_disabled += 1;
             }
             _ => {}
         }
-    }
-
-    /// A trial on a connection that was made again for it, a moment ago: connection and trial count
-    /// as one.
-    fn is_second_half(&self, server: &Arc<str>) -> bool {
-        self.answered_at.get(server) == Some(&self.now) && self.hub.keepalives_off(server) > 0
     }
 
     fn recorded(&mut self, record: CallRecord) {
