@@ -15,7 +15,8 @@
 //!   and journal.
 //! - `settings`: a config as the Hub wants it; `servers`: how each server is reached; `runtime`:
 //!   what all of them stand on; `fakes`: servers inside the process.
-//! - `transport`: what a connection to a server looks like; `http`, `sse`, `stdio`; `carrier`: any.
+//! - `transport`: what a connection to a server looks like; `http`, `sse`, `stdio`; `carrier`: any;
+//!   `beside`: their large messages, read on another thread.
 //! - [`fleet`]: what is needed of other replicas; `elsewhere`: requests for sessions that are not
 //!   here.
 //! - `search`: `find_tool` and `call_tool` in place of all tools.
@@ -26,6 +27,7 @@
 //! Left to [`tidegate_mcp::hub::Hub`]: everything that is decided about sessions, servers and
 //! calls, and their timing. Left to the core: health.
 
+mod beside;
 pub mod bridge;
 mod carrier;
 pub mod child;

@@ -41,6 +41,7 @@ use tokio::time::timeout;
 
 use self::posts::Posts;
 use super::{
+    beside::is_large,
     http::{
         HttpPlace,
         call::{self, BodyKind},
@@ -172,6 +173,16 @@ async fn listen(talk: Rc<HttpConversation>, posts: Rc<Posts>, mut stream: EventS
             // next one begins. A new connection serves the calls that may be sent again.
             Err(_) => break failure::broken(),
         };
+        if is_large(&bytes) {
+            let Ok(all) = reading::large(bytes).await else { continue };
+            for received in all {
+                received.answered().inspect(|&call| posts.answered(call));
+                if let Some(event) = received.into_event(None) {
+                    talk.tell(event).await;
+                }
+            }
+            continue;
+        }
         let Ok(messages) = reading::messages(bytes) else { continue };
         for bytes in messages {
             // What is no message cannot be routed, and there is no request to blame.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header, response};
-use tidegate_mcp::{cause::Delivery, message::LARGE};
+use tidegate_mcp::cause::Delivery;
 use tidegate_net::upstream::UpstreamBody;
 use tokio::time::{sleep, timeout};
 
@@ -21,7 +21,10 @@ use super::{
     failure::{self, Refused},
     reading::{self, EventStream, Resume},
 };
-use crate::transport::{ConnectionEvent, Failure, LargeAnswer};
+use crate::{
+    beside::{Received, is_large},
+    transport::{ConnectionEvent, Failure},
+};
 
 /// An answer of ten minutes, asked for every half second.
 const RESUMES_MAX: u32 = 1_200;
@@ -192,26 +195,25 @@ async fn take_up(talk: &HttpConversation, resume: Resume) -> Result<TakenUp, Fai
 
 /// Tells the messages in what came as one; true if the answer is among them.
 async fn tell_all(talk: &HttpConversation, call: u64, bytes: Bytes) -> Result<bool, Failure> {
-    if bytes.len() > LARGE
-        && let Some(answer) = read_beside(talk, call, bytes.clone()).await
-    {
-        talk.tell(ConnectionEvent::LargeAnswer(answer)).await;
-        return Ok(true);
-    }
     let mut is_answered = false;
+    if is_large(&bytes) {
+        for received in reading::large(bytes).await? {
+            // On the stream of one request nothing else is answered.
+            let is_other = matches!(&received, Received::Answer(it) if it.call != call);
+            is_answered |= received.answered() == Some(call);
+            match received.into_event(Some(call)).filter(|_| !is_other) {
+                Some(event) => talk.tell(event).await,
+                None if is_other => {}
+                None => return Err(failure::malformed()),
+            }
+        }
+        return Ok(is_answered);
+    }
     for bytes in reading::messages(bytes)? {
         is_answered |= reading::is_answer(&bytes, call)?;
         talk.tell(ConnectionEvent::Message { bytes, call: Some(call) }).await;
     }
     Ok(is_answered)
-}
-
-/// Reads a large answer on another thread: this one serves all clients. None if it is something
-/// else, which is read here.
-async fn read_beside(talk: &HttpConversation, call: u64, bytes: Bytes) -> Option<LargeAnswer> {
-    let _turn = talk.place.large.acquire().await.ok()?;
-    let read = tokio::task::spawn_blocking(move || LargeAnswer::read(&bytes, call));
-    read.await.ok().flatten()
 }
 
 /// A refused request. A caller's fault that is told as an answer is one.

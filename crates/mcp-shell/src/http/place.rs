@@ -16,7 +16,6 @@ use tidegate_net::{
     passed::PASSED,
     upstream::{Origin, SplicedBody, tls},
 };
-use tokio::sync::Semaphore;
 
 use crate::transport::MESSAGE_MAX;
 
@@ -58,8 +57,6 @@ pub(crate) struct HttpPlace {
     headers: HeaderMap,
     /// The largest message that is taken from the server.
     answer_max: Cell<usize>,
-    /// One large answer is read at a time: processors are everybody's.
-    pub(super) large: Semaphore,
 }
 
 /// Why a server of the config cannot be used.
@@ -116,7 +113,6 @@ impl HttpPlace {
             target,
             headers,
             answer_max: Cell::new(MESSAGE_MAX),
-            large: Semaphore::new(1),
         })
     }
 

@@ -22,7 +22,10 @@ use tidegate_wire::{
 };
 
 use super::failure;
-use crate::transport::Failure;
+use crate::{
+    beside::{Received, beside},
+    transport::Failure,
+};
 
 /// What an event may have around its data: field names, an id, line ends.
 const EVENT_FRAME: usize = 64 * 1024;
@@ -209,6 +212,14 @@ pub(crate) fn messages(bytes: Bytes) -> Result<Vec<Bytes>, Failure> {
     }
     let parts: Vec<&RawValue> = serde_json::from_slice(&bytes).map_err(|_| failure::malformed())?;
     Ok(parts.into_iter().map(|part| bytes.slice_ref(part.get().as_bytes())).collect())
+}
+
+/// The messages in something large that came as one, read beside this thread, which serves all
+/// clients.
+pub(crate) async fn large(bytes: Bytes) -> Result<Vec<Received>, Failure> {
+    let received = |part| Received::read(part, |part| answered(part).map_err(|_| ()));
+    let read = move || Ok(messages(bytes)?.into_iter().map(received).collect());
+    beside(read).await.unwrap_or_else(|| Err(failure::broken()))
 }
 
 /// Whether these bytes are one message.

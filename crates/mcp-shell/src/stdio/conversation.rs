@@ -37,6 +37,7 @@ use super::lines::{Line, Lines};
 use super::oversize::answered_call;
 use super::throttle::Throttle;
 use super::{Shared, StdioSettings, environment, stderr};
+use crate::beside::{Received, beside, is_large};
 use crate::child::word::{End, WORD_MAX, Word};
 use crate::transport::{ConnectionEvent, EventSender, Failure};
 
@@ -272,6 +273,15 @@ async fn read(mut output: ChildStdout, events: &EventSender, shared: &Shared) {
 /// while it ends.
 async fn pass_on(line: Line, events: &EventSender, dropped: &mut Dropped<'_>) {
     let event = match line {
+        Line::Whole(bytes) if is_large(&bytes) => {
+            let judge = |line: &[u8]| if is_message(line) { Ok(None) } else { Err(()) };
+            let Some(received) = beside(move || Received::read(bytes, judge)).await else { return };
+            if let Received::Garbage(bytes) = &received {
+                dropped.garbage(bytes);
+            }
+            let Some(event) = received.into_event(None) else { return };
+            event
+        }
         Line::Whole(bytes) if is_message(&bytes) => ConnectionEvent::Message { bytes, call: None },
         Line::Whole(bytes) => return dropped.garbage(&bytes),
         Line::TooLong(ends) => {

@@ -16,6 +16,7 @@ use tidegate_config::secret::{ProcessEnvironment, Secret, SecretRef};
 use tidegate_core::outcome::OutcomeKind;
 use tidegate_gateway::test_bed::log_lines;
 use tidegate_mcp::cause::{Cause, Delivery};
+use tidegate_mcp::message::LARGE;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
@@ -165,6 +166,23 @@ fn a_large_message_passes_both_ways() {
         transport.request(1, large.clone().into());
         assert!(message(&mut events).await == large);
     });
+}
+
+#[test]
+fn a_large_answer_is_taken_out_of_its_line_and_keeps_its_place() {
+    let log = run(async {
+        let (transport, mut events, _) = open(&python(ECHO)).await;
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{}"}}"#, "x".repeat(LARGE));
+        transport.request(1, format!("{{{}", "y".repeat(LARGE)).into());
+        transport.request(7, answer.into());
+        transport.request(2, Bytes::from_static(b"{}"));
+        let Some(ConnectionEvent::LargeAnswer(answer)) = events.recv().await else {
+            panic!("a large answer comes first");
+        };
+        assert_eq!((answer.call, answer.outcome.map(|it| it.len())), (7, Ok(LARGE + 2)));
+        assert_eq!(message(&mut events).await, "{}");
+    });
+    assert!(log.concat().contains("line={yyy"), "garbage is told, cut short: {log:?}");
 }
 
 #[test]

@@ -141,14 +141,12 @@ pub struct LargeAnswer {
 }
 
 impl LargeAnswer {
-    /// Reads a message as the answer to this request; none if it is anything else. It takes as long
-    /// as the message is large.
+    /// Reads a message as the answer to a request of ours; none if it is anything else. It takes as
+    /// long as the message is large.
     #[must_use]
-    pub fn read(bytes: &Bytes, call: u64) -> Option<Self> {
+    pub fn read(bytes: &Bytes) -> Option<Self> {
         let Ok(Message::Answer { id, outcome }) = Message::parse(bytes) else { return None };
-        if id.and_then(|id| id.as_number()) != Some(call) {
-            return None;
-        }
+        let call = id.and_then(|id| id.as_number())?;
         let part = |value: &RawValue| bytes.slice_ref(value.get().as_bytes());
         let outcome = outcome.map(part).map_err(part);
         Some(Self { bytes: bytes.clone(), call, outcome })

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use http::Method;
 use serde_json::json;
 use tidegate_config::{file::ServerFile, secret::SecretRef};
+use tidegate_mcp::message::LARGE;
 use tokio::sync::Notify;
 
 use super::bed::{Piece, Reply, Server, Talk, event, local, note, place, result};
-use crate::http::reading;
+use crate::{http::reading, transport::ConnectionEvent};
 
 #[test]
 fn an_answer_in_json_is_told_as_it_came() {
@@ -61,6 +62,25 @@ fn a_batch_is_told_as_the_messages_in_it() {
         talk.request(3, "tools/list");
         assert_eq!(talk.message().await, (note(1), Some(3)));
         assert_eq!(talk.message().await, (result(3), Some(3)));
+    });
+}
+
+#[test]
+fn a_large_batch_is_told_as_the_messages_in_it_and_its_answers_are_taken_out() {
+    local(async {
+        let text = "x".repeat(LARGE);
+        let large = |id: u64| json!({"jsonrpc": "2.0", "id": id, "result": {"text": text}});
+        let all = json!([note(1), large(99), large(3)]);
+        let server = Server::start(move |_| Reply::json(&all)).await;
+        let mut talk = Talk::with(&server);
+        talk.request(3, "tools/list");
+        assert_eq!(talk.message().await, (note(1), Some(3)));
+        // What answers another request does not belong on this one's stream.
+        let Some(ConnectionEvent::LargeAnswer(answer)) = talk.events.recv().await else {
+            panic!("a large answer follows");
+        };
+        let expected = json!({"text": "x".repeat(LARGE)}).to_string();
+        assert_eq!((answer.call, answer.outcome), (3, Ok(expected.into())));
     });
 }
 

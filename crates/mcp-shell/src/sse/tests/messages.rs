@@ -6,7 +6,10 @@ use std::rc::Rc;
 use http::Method;
 use serde_json::json;
 use tidegate_core::outcome::OutcomeKind;
-use tidegate_mcp::cause::{Cause, Delivery};
+use tidegate_mcp::{
+    cause::{Cause, Delivery},
+    message::LARGE,
+};
 use tokio::sync::Notify;
 
 use super::{Talk, endpoint};
@@ -53,6 +56,37 @@ fn an_answer_comes_over_the_stream_and_so_does_what_is_said_before_it() {
             assert_eq!(post.body["id"], 7);
         });
     }
+}
+
+#[test]
+fn a_large_answer_is_taken_out_of_its_message_and_keeps_its_place() {
+    local(async {
+        let server = Server::start(|seen| match seen.method {
+            Method::GET => {
+                let text = "x".repeat(LARGE);
+                let large = json!({"jsonrpc": "2.0", "id": 7, "result": {"text": text}});
+                let odd = json!({"jsonrpc": "2.0", "method": "m", "params": {"text": text}});
+                let garbage = format!("data: {{{}\n\n", "y".repeat(LARGE));
+                Reply::events(vec![
+                    endpoint("/messages"),
+                    event(&odd),
+                    Piece::Say(garbage),
+                    event(&large),
+                    event(&note(2)),
+                    Piece::Hang,
+                ])
+            }
+            _ => Reply::status(202, ""),
+        })
+        .await;
+        let mut talk = Talk::with(&server).await;
+        assert_eq!(talk.message().await["method"], "m");
+        let Some(ConnectionEvent::LargeAnswer(answer)) = talk.events.recv().await else {
+            panic!("a large answer follows");
+        };
+        assert_eq!((answer.call, answer.outcome.map(|it| it.len())), (7, Ok(LARGE + 11)));
+        assert_eq!(talk.message().await, note(2));
+    });
 }
 
 #[test]
