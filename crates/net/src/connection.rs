@@ -5,11 +5,11 @@
 //! | `listener.rs` | accepts connections, within a bound |
 //! | `table.rs` | the open connections of a listener, and which one makes room for a new one |
 //! | `activity.rs` | what a connection is doing, as its parts tell each other |
-//! | `tls.rs`, `h2.rs` | what a secure listener presents; HTTP/2, which only it speaks |
-//! | `client_io.rs` | its bytes, with limits on waiting for the client |
+//! | `h1.rs` | HTTP/1.1, in the task of the connection |
+//! | `tls.rs`, `h2.rs`, `h2_io.rs` | what a secure listener presents; HTTP/2, which only it speaks |
+//! | `write_watch.rs` | clients that do not take their answer |
 //! | `half_close.rs` | clients that send no more, and may still wait for their answer |
-//! | `head_scan.rs`, `chunk_scan.rs` | a strict eye on HTTP/1.1 framing |
-//! | `request_body.rs`, `answer_body.rs` | bodies that tell whether they were read, and sent |
+//! | `request_body.rs`, `answer_body.rs` | a request's body; an answer's, which tells when it is sent |
 //!
 //! Rules kept here:
 //! - A body that nobody read to its end closes an HTTP/1.1 connection after the answer: what
@@ -19,28 +19,23 @@
 
 mod activity;
 mod answer_body;
-mod chunk_scan;
-mod client_io;
+mod h1;
 mod h2;
+mod h2_io;
 mod half_close;
-mod head_scan;
 mod listener;
 mod request_body;
 mod table;
 mod tls;
+mod write_watch;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response, Version, header};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::{Extensions, HeaderMap, Request, Response};
 use tidegate_runtime::{
     dormant::Dormant,
     phase::{Phase, reached},
@@ -50,8 +45,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 pub use self::activity::Activity;
-use self::answer_body::AnswerBody;
-use self::client_io::ClientIo;
+use self::activity::AnsweringGuard;
+pub use self::h1::BodyBroke;
 pub use self::listener::Listener;
 pub use self::request_body::RequestBody;
 pub use self::tls::{Certificates, Presented, TlsProblem, TlsTexts};
@@ -120,32 +115,28 @@ impl Service {
     /// Speaks HTTP/1.1 to the end of a connection.
     pub async fn converse(
         &self,
-        io: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        io: impl AsyncRead + AsyncWrite + 'static,
         activity: &Rc<Activity>,
         scheme: &'static str,
     ) {
-        let (handler, known) = (Rc::clone(&self.handler), Rc::clone(activity));
-        let rule = self.is_cancelled_by_closing;
-        let service = service_fn(move |request| answer((&handler, rule), &known, request, scheme));
-        let io = ClientIo::new(io, Rc::clone(activity));
-        let connection = http1::Builder::new()
-            // `ClientIo` has the limits on waiting, for heads and between requests.
-            .header_read_timeout(None)
-            .max_header_size(self.limits.bytes)
-            .max_buf_size(self.limits.bytes.max(8192))
-            .serve_connection(TokioIo::new(io), service);
-        tokio::pin!(connection);
         let may_close = pin!(self.may_close(activity));
-        let may_close = Dormant::new(may_close);
-        tokio::select! {
-            biased;
-            // A client that breaks its connection is its own affair.
-            _ = connection.as_mut() => {}
-            () = may_close => {
-                connection.as_mut().graceful_shutdown();
-                drop(connection.await);
-            }
+        h1::converse(self, io, activity, scheme, Dormant::new(may_close)).await;
+    }
+
+    /// A request is going to be answered, until the guard is dropped.
+    fn begin<B>(
+        &self,
+        activity: &Rc<Activity>,
+        request: &mut Request<B>,
+        scheme: &'static str,
+    ) -> AnsweringGuard {
+        let guard = activity.begin(request.version());
+        activity.closing_cancels((self.is_cancelled_by_closing)(request.headers()));
+        // What is not said is `http`: the first extension of a request costs three allocations.
+        if scheme != PLAIN {
+            request.extensions_mut().insert(Scheme(scheme));
         }
+        guard
     }
 }
 
@@ -161,42 +152,5 @@ impl Service {
     async fn drain_and_grace(&self) {
         reached(self.phase.clone(), Phase::Draining).await;
         tokio::time::sleep(FIRST_REQUEST_WITHIN).await;
-    }
-}
-
-/// Has a request answered, and the connection closed after it if its body was not read.
-fn answer(
-    (handler, is_cancelled): (&Handler, CancelRule),
-    activity: &Rc<Activity>,
-    mut request: Request<Incoming>,
-    scheme: &'static str,
-) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + use<> {
-    let has_no_answer_body = request.method() == Method::HEAD;
-    let version = request.version();
-    let mut guard = activity.begin(version);
-    activity.closing_cancels(is_cancelled(request.headers()));
-    // What is not said is `http`: the first extension of a request costs three allocations.
-    if scheme != PLAIN {
-        request.extensions_mut().insert(Scheme(scheme));
-    }
-    let refusal = h2::check(&mut request);
-    let (request, reading) = RequestBody::of(request);
-    let answering = match refusal {
-        Some(refusal) => Box::pin(std::future::ready(refusal)),
-        None => handler(request),
-    };
-    async move {
-        let mut response = answering.await;
-        if version == Version::HTTP_2 {
-            // There, a stream ends by itself and a connection has no such header.
-            response.headers_mut().remove(header::CONNECTION);
-        } else if !reading.has_ended() {
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
-        }
-        if has_no_answer_body {
-            guard.finish();
-        }
-        Ok(AnswerBody::around(response, guard))
     }
 }

@@ -52,6 +52,13 @@ impl Clock {
     }
 }
 
+/// The wall-clock time, to be rendered.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the file that reads clocks")]
+pub fn wall_now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// The moment on the clock of tokio's timers, which tests can pause: what limits on waiting are
 /// counted from.
 #[must_use]

@@ -7,7 +7,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::task::Waker;
 use std::time::Duration;
 
 use http::Version;
@@ -43,8 +42,6 @@ pub struct Activity {
     is_half_closed: Cell<bool>,
     /// Closing the connection calls off the request that is being answered.
     closing_cancels: Cell<bool>,
-    /// Who is to read on when the answer has been sent: no byte of the client will wake it.
-    reader: RefCell<Option<Waker>>,
     evicted: Notify,
     /// Answers of HTTP/2 of which something is there that the client has not taken, by number, and
     /// since when.
@@ -70,7 +67,6 @@ impl Activity {
             has_begun: Cell::new(false),
             is_half_closed: Cell::new(false),
             closing_cancels: Cell::new(false),
-            reader: RefCell::new(None),
             evicted: Notify::new(),
             untaken: RefCell::default(),
             next_answer: Cell::new(0),
@@ -127,10 +123,9 @@ impl Activity {
         self.has_begun.set(true);
     }
 
-    /// The client sends no more; the reader is woken when its answer has been sent.
-    pub(super) fn half_closed(&self, reader: &Waker) {
+    /// The client sends no more.
+    pub(super) fn half_closed(&self) {
         self.is_half_closed.set(true);
-        *self.reader.borrow_mut() = Some(reader.clone());
     }
 
     pub(super) fn is_half_closed(&self) -> bool {
@@ -233,9 +228,6 @@ impl Drop for AnsweringGuard {
         }
         if !activity.is_answering() {
             activity.waiting.set(Some((Wait::NextRequest, timer_now())));
-            if let Some(reader) = activity.reader.borrow_mut().take() {
-                reader.wake();
-            }
         }
     }
 }

@@ -9,10 +9,12 @@
 //!   GOAWAY, and has [`GOODBYE`] to finish.
 //! - Floods of frames that cost an answer are bounded by the HTTP/2 library.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -23,17 +25,19 @@ use tidegate_runtime::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::client_io::{ClientIo, IDLE_FOR, WRITE_WITHIN};
-use super::{Activity, Service, answer};
+use super::answer_body::AnswerBody;
+use super::h1::IDLE_FOR;
+use super::h2_io::H2Io;
+use super::write_watch::WRITE_WITHIN;
+use super::{Activity, RequestBody, Service};
 use crate::client_body::ClientBody;
+use crate::fields::HEADERS_MAX;
 
 const STREAMS_MAX: u32 = 100;
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// What is held of an answer that its client does not take.
 const SEND_BUFFER: usize = 64 * 1024;
-/// The same as for HTTP/1.1.
-pub(super) const HEADERS_MAX: usize = 100;
 /// Requests that were reset before the gateway looked at them.
 const UNSEEN_RESETS_MAX: usize = 20;
 /// Streams that the gateway had to reset because of what the client sent on them.
@@ -49,9 +53,8 @@ pub(super) async fn converse(
     io: impl AsyncRead + AsyncWrite + Unpin + 'static,
     activity: &Rc<Activity>,
 ) {
-    let (handler, known) = (Rc::clone(&service.handler), Rc::clone(activity));
-    let rule = service.is_cancelled_by_closing;
-    let answering = service_fn(move |request| answer((&handler, rule), &known, request, "https"));
+    let (known, served) = (Rc::clone(activity), service.clone());
+    let answering = service_fn(move |request| answer(&served, &known, request));
     let connection = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
@@ -63,7 +66,7 @@ pub(super) async fn converse(
         .max_local_error_reset_streams(FAULTY_STREAMS_MAX)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(10))
-        .serve_connection(TokioIo::new(ClientIo::over_h2(io, Rc::clone(activity))), answering);
+        .serve_connection(TokioIo::new(H2Io::new(io, Rc::clone(activity))), answering);
     tokio::pin!(connection);
     let is_draining = tokio::select! {
         // A client that breaks its connection is its own affair.
@@ -95,12 +98,33 @@ async fn outstayed(activity: &Activity) {
     }
 }
 
+/// Has a request answered.
+fn answer(
+    service: &Service,
+    activity: &Rc<Activity>,
+    mut request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + use<> {
+    let has_no_answer_body = request.method() == Method::HEAD;
+    let refusal = check(&mut request);
+    let mut guard = service.begin(activity, &mut request, "https");
+    let answering = match refusal {
+        Some(refusal) => Box::pin(std::future::ready(refusal)),
+        None => (service.handler)(request.map(RequestBody::over_h2)),
+    };
+    async move {
+        let mut response = answering.await;
+        // A stream ends by itself, and its connection has no such header.
+        response.headers_mut().remove(header::CONNECTION);
+        if has_no_answer_body {
+            guard.finish();
+        }
+        Ok(AnswerBody::around(response, guard))
+    }
+}
+
 /// What of a request only HTTP/2 can get wrong. The host is in its address there; one in the
 /// headers too has to be the same, and then every later check sees it where HTTP/1.1 has it.
-pub(super) fn check(request: &mut Request<Incoming>) -> Option<Response<ClientBody>> {
-    if request.version() != Version::HTTP_2 {
-        return None;
-    }
+fn check(request: &mut Request<Incoming>) -> Option<Response<ClientBody>> {
     if request.headers().len() > HEADERS_MAX {
         return Some(refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many headers"));
     }

@@ -1,63 +1,64 @@
-//! A request's body that remembers whether it was read to its end.
+//! A request's body, over either version of HTTP.
 
-use std::cell::Cell;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::Request;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+
+use super::h1::{BodyBroke, Incoming};
 
 /// The body.
-#[derive(Debug)]
-pub struct RequestBody {
-    incoming: Incoming,
-    reading: Reading,
-}
+pub struct RequestBody(Source);
 
-/// How far a body was read.
-#[derive(Clone, Debug)]
-pub(super) struct Reading(Rc<Cell<bool>>);
-
-impl Reading {
-    /// Whether nothing of it is left.
-    pub(super) fn has_ended(&self) -> bool {
-        self.0.get()
-    }
+/// Where it comes from.
+enum Source {
+    H1(Incoming),
+    H2(hyper::body::Incoming),
 }
 
 impl RequestBody {
-    /// A request with such a body, and what tells how far it was read.
-    pub(super) fn of(request: Request<Incoming>) -> (Request<Self>, Reading) {
-        let reading = Reading(Rc::new(Cell::new(request.body().is_end_stream())));
-        let known = reading.clone();
-        (request.map(|incoming| Self { incoming, reading }), known)
+    pub(super) fn over_h1(incoming: Incoming) -> Self {
+        Self(Source::H1(incoming))
+    }
+
+    pub(super) fn over_h2(incoming: hyper::body::Incoming) -> Self {
+        Self(Source::H2(incoming))
     }
 }
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyBroke;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = self.get_mut();
-        let frame = Pin::new(&mut this.incoming).poll_frame(cx);
-        if matches!(frame, Poll::Ready(None)) {
-            this.reading.0.set(true);
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyBroke>>> {
+        match &mut self.get_mut().0 {
+            Source::H1(incoming) => {
+                incoming.poll_data(cx).map(|data| data.map(|data| data.map(Frame::data)))
+            }
+            Source::H2(incoming) => {
+                let frame = Pin::new(incoming).poll_frame(cx);
+                frame.map(|frame| frame.map(|frame| frame.map_err(|_| BodyBroke)))
+            }
         }
-        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.0 {
+            Source::H1(incoming) => incoming.has_ended(),
+            Source::H2(incoming) => incoming.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match &self.0 {
+            Source::H1(incoming) => {
+                incoming.exact_len().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            Source::H2(incoming) => incoming.size_hint(),
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! - One request at a time. A request is written while its answer is read: a server that refuses a
 //!   large body early is heard, and the connection is not used again (`is_kept`).
 //! - Everything that comes from the other side is bounded: heads by [`head::HEAD_MAX`] and
-//!   [`head::HEADERS_MAX`], interim answers by [`INTERIM_MAX`], reads by [`READ_MAX`].
+//!   [`crate::fields::HEADERS_MAX`], interim answers by [`INTERIM_MAX`], reads by [`READ_MAX`].
 //! - Nobody runs an idle connection: [`H1::is_usable`] looks whether the other side has closed it
 //!   or sent something that nobody asked for.
 //! - Dropped with an answer under way, it closes the socket at once.

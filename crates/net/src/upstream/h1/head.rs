@@ -10,15 +10,14 @@
 
 use std::mem::MaybeUninit;
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Response, StatusCode, Version, header};
+use bytes::BytesMut;
+use http::{HeaderName, Response, StatusCode, Version, header};
 
 use super::UpstreamError;
+use crate::fields::{HEADERS_MAX, has_word, shared_value};
 
 /// As much as the gateway takes of a client.
 pub(super) const HEAD_MAX: usize = 64 * 1024;
-/// What hyper takes; no provider comes near it.
-pub(super) const HEADERS_MAX: usize = 100;
 
 /// A head, and what it says of the connection.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ pub(super) fn parse(buffer: &mut BytesMut) -> Result<Option<Head>, UpstreamError
     headers.reserve(read.headers.len());
     for line in read.headers.iter() {
         let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| BAD_HEADER)?;
-        headers.append(name, shared_value(&text, line.value)?);
+        headers.append(name, shared_value(&text, line.value).ok_or(BAD_HEADER)?);
     }
     let is_keep_alive = match version {
         Version::HTTP_10 => says(&response, "keep-alive") && !says(&response, "close"),
@@ -83,16 +82,10 @@ fn reason(error: httparse::Error) -> &'static str {
     }
 }
 
-/// A slice of the head as a header's value.
-fn shared_value(head: &Bytes, value: &[u8]) -> Result<HeaderValue, UpstreamError> {
-    HeaderValue::from_maybe_shared(head.slice_ref(value)).map_err(|_| BAD_HEADER)
-}
-
 /// Whether the head's `connection` header has a word.
 fn says(response: &Response<()>, word: &str) -> bool {
     let all = response.headers().get_all(header::CONNECTION);
-    let mut words = all.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    words.any(|it| it.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+    all.iter().any(|value| has_word(value.as_bytes(), word))
 }
 
 /// Where the head ends: behind its first empty line, whether or not the lines end with a carriage

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header, request, uri::PathAndQuery};
 
+use crate::fields::push_number;
+
 /// Room for the head of a usual request, so that it is written without growing.
 const USUAL: usize = 1024;
 
@@ -43,19 +45,4 @@ pub(in crate::upstream) fn written<'a>(
     }
     out.extend_from_slice(b"\r\n");
     out.into()
-}
-
-/// A number in digits. (The formatting of the library costs several times as much.)
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }

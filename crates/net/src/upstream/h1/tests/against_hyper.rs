@@ -10,6 +10,7 @@ use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
 
 use super::*;
+use crate::mangled::{fault, parts, runtime};
 
 /// Status, headers and body, or nothing if the answer was refused or broke.
 type Reading = Option<(u16, Vec<(String, Vec<u8>)>, Vec<u8>)>;
@@ -105,47 +106,11 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
             let lines: String = lines.iter().map(|line| format!("{line}{end}")).collect();
             let mut answer = format!("{status}\r\n{lines}\r\n{body}").into_bytes();
             for (at, fault) in faults {
-                if !answer.is_empty() {
-                    fault.put_into(&mut answer, at);
-                }
+                fault.put_into(&mut answer, at);
             }
             answer
         },
     )
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    Replace(u8),
-    Insert(u8),
-    Remove,
-    Cut,
-}
-
-fn fault() -> impl Strategy<Value = Fault> {
-    let byte = prop_oneof![select(&b"\r\n:; \t\0,0123456789abcxHT/.\x7f\xff"[..]), any::<u8>()];
-    prop_oneof![
-        byte.clone().prop_map(Fault::Replace),
-        byte.prop_map(Fault::Insert),
-        Just(Fault::Remove),
-        Just(Fault::Cut),
-    ]
-}
-
-impl Fault {
-    fn put_into(self, answer: &mut Vec<u8>, at: Index) {
-        let at = at.index(answer.len());
-        match self {
-            Self::Replace(byte) => answer[at] = byte,
-            Self::Insert(byte) => answer.insert(at, byte),
-            Self::Remove => drop(answer.remove(at)),
-            Self::Cut => answer.truncate(at),
-        }
-    }
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime")
 }
 
 proptest! {
@@ -166,16 +131,7 @@ proptest! {
         answer in answers(),
         cuts in prop::collection::vec(any::<Index>(), 0..6),
     ) {
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(answer.len() + 1)).collect();
-        cuts.sort_unstable();
-        let mut parts: Vec<&[u8]> = Vec::new();
-        let mut rest = &answer[..];
-        for cut in cuts {
-            let (part, after) = rest.split_at(cut - (answer.len() - rest.len()));
-            parts.push(part);
-            rest = after;
-        }
-        parts.push(rest);
+        let parts = parts(&answer, &cuts);
         let (cut, whole) =
             runtime().block_on(async { (read_by_us(&parts).await, read_by_us(&[&answer]).await) });
         prop_assert_eq!(cut, whole);

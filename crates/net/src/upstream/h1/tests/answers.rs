@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use super::*;
-use crate::upstream::h1::head::{HEAD_MAX, HEADERS_MAX};
+use crate::fields::HEADERS_MAX;
+use crate::upstream::h1::head::HEAD_MAX;
 
 /// What an answer comes to: its status and body, and whether the connection is used again.
 async fn read(answer: &str) -> Result<(u16, String, bool), &'static str> {
