@@ -98,9 +98,19 @@ pub fn scheme(extensions: &Extensions) -> &'static str {
 impl Service {
     /// Serves one connection to its end, after the handshake if it is to be secure.
     async fn serve(&self, stream: TcpStream, activity: &Rc<Activity>) {
-        let Some(presented) = self.certificates.get() else {
-            return self.converse(stream, activity, PLAIN).await;
-        };
+        match self.certificates.get() {
+            None => self.converse(stream, activity, PLAIN).await,
+            // In a box: a plain connection has no room for a handshake and HTTP/2 then.
+            Some(presented) => Box::pin(self.serve_secure(stream, presented, activity)).await,
+        }
+    }
+
+    async fn serve_secure(
+        &self,
+        stream: TcpStream,
+        presented: Arc<Presented>,
+        activity: &Rc<Activity>,
+    ) {
         let secured = tokio::select! {
             secured = tls::handshake(stream, &presented) => secured,
             () = self.drain_and_grace() => None,

@@ -159,3 +159,16 @@ async fn at_the_drain_an_idle_connection_ends_and_any_other_after_its_answer() {
     assert_eq!(idle, (7, format!("{answer}\r\n")));
     assert_eq!(busy, (11, format!("{answer}\r\n{answer}connection: close\r\n\r\n")));
 }
+
+/// What the function makes of a connection, without one.
+fn size_made<F>(_: impl FnOnce(tokio::net::TcpStream) -> F) -> usize {
+    size_of::<F>()
+}
+
+#[test]
+fn a_connection_that_idles_takes_little_memory() {
+    let (bed, activity) = (Bed::echo(), Activity::new());
+    let size = size_made(|stream| bed.service.serve(stream, &activity));
+    let wire = size_of::<super::super::wire::Wire>();
+    assert!(size <= 2560 && wire <= 512, "{size} and {wire} bytes");
+}
