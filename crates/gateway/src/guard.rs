@@ -98,22 +98,27 @@ fn is_json(content_type: &HeaderValue) -> bool {
 }
 
 fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
-    let lengths = headers.get_all(header::CONTENT_LENGTH).iter().count();
-    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let (coding, second) = (codings.next(), codings.next());
-    if lengths > 1 || second.is_some() || (lengths == 1 && coding.is_some()) {
+    // One pass over all of them is cheaper than a search for each.
+    let (mut framings, mut has_twin, mut is_coded) = (0, false, false);
+    for (name, value) in headers {
+        if name == header::CONTENT_LENGTH {
+            framings += 1;
+        } else if name == header::TRANSFER_ENCODING {
+            framings += 1;
+            is_coded |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
+        } else if name.as_str().as_bytes().contains(&b'_') {
+            has_twin |= headers.contains_key(name.as_str().replace('_', "-"));
+        }
+    }
+    if framings > 1 {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "the length of the body is ambiguous"));
     }
-    // The library below takes any list that ends in `chunked` and leaves the rest to be decoded.
-    if coding.is_some_and(|it| !it.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+    if is_coded {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "`transfer-encoding` may only be `chunked`",
         ));
     }
-    let has_twin = headers.keys().any(|name| {
-        name.as_str().contains('_') && headers.contains_key(name.as_str().replace('_', "-"))
-    });
     if has_twin {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,

@@ -76,7 +76,8 @@ pub(crate) struct PendingResponse {
     /// `None` for a body that is not a stream of events.
     pub(crate) events: Option<EventReader>,
     /// Where the target speaks another dialect than the client: what turns one into the other.
-    pub(crate) converter: Option<StreamConverter>,
+    /// (In a box, because most answers have none, and are moved with the room for one.)
+    pub(crate) converter: Option<Box<StreamConverter>>,
     /// Whether what follows the bytes so far cannot be converted. Whether that is a failover or a
     /// break must not depend on how the bytes were cut on their way, so they are seen first.
     pub(crate) is_unreadable: bool,
@@ -182,7 +183,7 @@ pub(crate) async fn open<'a>(
             });
     if is_events {
         pending.events = Some(EventReader::new(options.dialect, options.event_max));
-        pending.converter = conversion.and_then(|it| it.stream(options.event_max));
+        pending.converter = conversion.and_then(|it| it.stream(options.event_max)).map(Box::new);
         return pending.hold_to_commit(context, target, options).await;
     }
     let is_as_it_is = match media {

@@ -55,7 +55,7 @@ pub(crate) struct CommittedBody {
     rest: Option<UpstreamBody>,
     events: Option<EventReader>,
     /// Turns the target's dialect into the client's, where they differ.
-    converter: Option<StreamConverter>,
+    converter: Option<Box<StreamConverter>>,
     masked: MaskedStream,
     dialect: Dialect,
     status: u16,

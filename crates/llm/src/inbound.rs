@@ -116,11 +116,11 @@ impl Inbound {
 /// A name for a request that no other one has. (`format!` would cost ten times as much.)
 pub fn new_id() -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut id = String::with_capacity(36);
-    id.push_str("req_");
-    for draw in [rng::draw(), rng::draw()] {
-        let digit = |place: u32| DIGITS[(draw >> (4 * place)) as usize & 15];
-        id.extend((0..16).rev().map(|place| char::from(digit(place))));
+    let mut id = *b"req_00000000000000000000000000000000";
+    let draws = u128::from(rng::draw()) << 64 | u128::from(rng::draw());
+    for (pair, byte) in id[4..].chunks_exact_mut(2).zip(draws.to_be_bytes()) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
-    id
+    String::from_utf8_lossy(&id).into_owned()
 }

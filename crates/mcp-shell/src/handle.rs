@@ -40,7 +40,7 @@ pub const PATH: &str = "/mcp";
 /// The session's name, on requests and on the answer to `initialize`.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The protocol version that was agreed on.
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Requests that may wait for the MCP thread.

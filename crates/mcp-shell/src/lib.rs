@@ -75,7 +75,7 @@ pub use self::{
 #[must_use]
 pub fn is_cancelled_by_closing(headers: &::http::HeaderMap) -> bool {
     let stateless = tidegate_mcp::stateless::VERSION.as_bytes();
-    headers.get("mcp-protocol-version").is_some_and(|it| it.as_bytes() >= stateless)
+    headers.get(handle::VERSION).is_some_and(|it| it.as_bytes() >= stateless)
 }
 
 /// Runs the MCP thread until the gateway ends.

@@ -11,6 +11,9 @@ const PASSED_MAX: usize = 160;
 /// The gateways that a request has passed, and this one; `None` if it is among them already, or if
 /// there are too many (S58).
 pub fn passed(headers: &HeaderMap, own: &HeaderValue) -> Option<HeaderValue> {
+    if !headers.contains_key(PASSED) {
+        return Some(own.clone());
+    }
     let mut marks = Vec::new();
     for before in headers.get_all(PASSED) {
         let is_ours = memchr::memmem::find(before.as_bytes(), own.as_bytes()).is_some();

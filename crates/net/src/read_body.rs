@@ -2,6 +2,9 @@
 
 mod content_encoding;
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -57,12 +60,20 @@ pub async fn read_body(
     if body.size_hint().lower() > limit {
         return Err(TOO_LARGE);
     }
-    let began = timer_now();
+    let mut began = None;
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
-        let until = patience(began, timer_now(), first.len() + rest.len());
-        let frame = timeout_at(until, body.frame()).await.map_err(|_| GONE)?;
+        // What is there already needs no look at the clock.
+        let ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx)));
+        let frame = match ready.await {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                let now = timer_now();
+                let until = patience(*began.get_or_insert(now), now, first.len() + rest.len());
+                timeout_at(until, body.frame()).await.map_err(|_| GONE)?
+            }
+        };
         let Some(frame) = frame else { break };
         let Ok(data) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
         if (first.len() + rest.len() + data.len()) as u64 > limit {
@@ -77,6 +88,9 @@ pub async fn read_body(
                 first = Bytes::new();
             }
             rest.extend_from_slice(&data);
+        }
+        if body.is_end_stream() {
+            break;
         }
     }
     let whole = if rest.is_empty() { first } else { rest.freeze() };

@@ -57,28 +57,28 @@ pub(crate) async fn answer(
     let began = worker.gateway.now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = respond(ingress, request).await;
-    let id = answer::id_of(&response);
-    if response.status() == StatusCode::UNAUTHORIZED && !answer::is_routed(&response) {
+    // A routed request logs its own line when its answer has ended.
+    if answer::is_routed(&response) {
+        return response;
+    }
+    let (gateway, id) = (&worker.gateway, answer::id_of(&response));
+    if response.status() == StatusCode::UNAUTHORIZED {
         let refused =
             Refused { event: "unknown_key", caller: "", path: &path, route: "", request_id: id };
-        report::refused(&worker.gateway, &refused);
+        report::refused(gateway, &refused);
     }
-    // A routed request logs its own line when its answer has ended.
-    if !answer::is_routed(&response) {
-        let gateway = &worker.gateway;
-        let access = Access {
-            method: &method,
-            path: &path,
-            route: "",
-            target: None,
-            status: response.status().as_u16(),
-            attempts: 0,
-            took: gateway.now().since(began),
-            request_id: id,
-            caller: "",
-        };
-        log::access(&gateway.live.load().file.log, &access);
-    }
+    let access = Access {
+        method: &method,
+        path: &path,
+        route: "",
+        target: None,
+        status: response.status().as_u16(),
+        attempts: 0,
+        took: gateway.now().since(began),
+        request_id: id,
+        caller: "",
+    };
+    log::access(&gateway.live.load().file.log, &access);
     response
 }
 

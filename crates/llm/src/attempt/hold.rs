@@ -73,7 +73,7 @@ impl PendingResponse {
                 Seen::Enough(cause) => return self.commit(context, cause),
                 Seen::End(Step::Complete) => return self.complete(context),
                 Seen::End(Step::Failed(event)) => {
-                    let converter = self.converter.as_ref();
+                    let converter = self.converter.as_deref();
                     let failure = error_event(target, options, self.head, &event, converter);
                     return AttemptResult::Failed(failure);
                 }

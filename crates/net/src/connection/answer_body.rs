@@ -31,8 +31,8 @@ impl AnswerBody {
     pub(super) fn around(response: Response<ClientBody>, guard: AnsweringGuard) -> Response<Self> {
         let (head, body) = response.into_parts();
         let is_events = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
-        let takes_comments = head.headers.get(header::CONTENT_TYPE).is_some_and(is_events)
-            && body.size_hint().exact().is_none();
+        let takes_comments = body.size_hint().exact().is_none()
+            && head.headers.get(header::CONTENT_TYPE).is_some_and(is_events);
         let mut guard = guard;
         if body.is_end_stream() {
             guard.finish();

@@ -57,7 +57,7 @@ impl Framing {
         }
         let headers = response.headers();
         let length = announced(headers)?;
-        if headers.contains_key(header::TRANSFER_ENCODING) {
+        if head.has_coding {
             if response.version() == Version::HTTP_10 {
                 return Err(UpstreamError::Malformed("an encoding that HTTP/1.0 does not know"));
             }

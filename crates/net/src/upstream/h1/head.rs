@@ -25,6 +25,8 @@ pub(super) struct Head {
     pub(super) response: Response<()>,
     /// Whether the connection stays open after the answer.
     pub(super) is_keep_alive: bool,
+    /// Whether it says how the body is encoded for the way.
+    pub(super) has_coding: bool,
 }
 
 impl Head {
@@ -58,15 +60,18 @@ pub(super) fn parse(buffer: &mut BytesMut) -> Result<Option<Head>, UpstreamError
     *response.version_mut() = version;
     let headers = response.headers_mut();
     headers.reserve(read.headers.len());
+    let (mut says_close, mut says_keep, mut has_coding) = (false, false, false);
     for line in read.headers.iter() {
         let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| BAD_HEADER)?;
+        if name == header::CONNECTION {
+            says_close |= has_word(line.value, "close");
+            says_keep |= has_word(line.value, "keep-alive");
+        }
+        has_coding |= name == header::TRANSFER_ENCODING;
         headers.append(name, shared_value(&text, line.value).ok_or(BAD_HEADER)?);
     }
-    let is_keep_alive = match version {
-        Version::HTTP_10 => says(&response, "keep-alive") && !says(&response, "close"),
-        _ => !says(&response, "close"),
-    };
-    Ok(Some(Head { response, is_keep_alive }))
+    let is_keep_alive = !says_close && (says_keep || version == Version::HTTP_11);
+    Ok(Some(Head { response, is_keep_alive, has_coding }))
 }
 
 const TOO_LONG: UpstreamError = UpstreamError::Malformed("the head is too long");
@@ -80,12 +85,6 @@ fn reason(error: httparse::Error) -> &'static str {
         httparse::Error::Version => "the version is not HTTP/1.0 or HTTP/1.1",
         _ => "the head is not HTTP",
     }
-}
-
-/// Whether the head's `connection` header has a word.
-fn says(response: &Response<()>, word: &str) -> bool {
-    let all = response.headers().get_all(header::CONNECTION);
-    all.iter().any(|value| has_word(value.as_bytes(), word))
 }
 
 /// Where the head ends: behind its first empty line, whether or not the lines end with a carriage
