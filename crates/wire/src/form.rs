@@ -115,7 +115,7 @@ impl<'a> RequestHead<'a> {
 }
 
 /// The name of a model: plain text, or nobody could tell where the request goes.
-fn text<'a>(part: &Part<'_>, value: &'a [u8]) -> Result<Cow<'a, str>, FormFault> {
+fn text<'a>(part: &FormPart<'_>, value: &'a [u8]) -> Result<Cow<'a, str>, FormFault> {
     let text = std::str::from_utf8(value).ok().filter(|it| !it.chars().any(char::is_control));
     match text {
         Some(text) if !part.is_file && !part.is_encoded => Ok(text.into()),
@@ -124,7 +124,7 @@ fn text<'a>(part: &Part<'_>, value: &'a [u8]) -> Result<Cow<'a, str>, FormFault>
 }
 
 /// One part of a form.
-struct Part<'a> {
+struct FormPart<'a> {
     name: &'a [u8],
     value: Range<usize>,
     is_file: bool,
@@ -151,7 +151,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The next part; `None` past the last.
-    fn next(&mut self) -> Result<Option<Part<'a>>, FormFault> {
+    fn next(&mut self) -> Result<Option<FormPart<'a>>, FormFault> {
         let rest = &self.body[self.at..];
         if let Some(epilogue) = rest.strip_prefix(b"--") {
             let is_over = epilogue.trim_ascii().is_empty();
@@ -169,11 +169,11 @@ impl<'a> Parts<'a> {
         self.at = end + self.delimiter.needle().len();
         let part = &self.body[start..end];
         let head_len = memmem::find(part, b"\r\n\r\n").ok_or(FormFault::BadPart)?;
-        Part::read(&part[..head_len], start + head_len + 4..end).map(Some)
+        FormPart::read(&part[..head_len], start + head_len + 4..end).map(Some)
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> FormPart<'a> {
     fn read(head: &'a [u8], value: Range<usize>) -> Result<Self, FormFault> {
         let mut found = None;
         let mut is_encoded = false;

@@ -1,26 +1,20 @@
 //! A type name stands once per crate, so that it has one meaning there.
 //!
-//! Tests do not count. [`KNOWN`] lists the crates that are not there yet, with how many names of
-//! theirs may stand more than once. The numbers only ever become smaller.
+//! Tests do not count, and there are no exceptions.
 
 use std::collections::BTreeMap;
 
 use crate::scan;
 use crate::sources::{Sources, crates, is_test, name_of, read, sources};
 
-/// Crates in which names stand more than once, and how many names that may be.
-const KNOWN: &[(&str, usize)] = &[("wire", 4)];
-
 #[test]
 fn a_type_name_stands_once_per_crate() {
     let mut problems = Vec::new();
     for folder in crates() {
         let name = name_of(&folder);
-        let known = KNOWN.iter().find(|(known, _)| *known == name).map_or(0, |(_, most)| *most);
         let twice = twice(&read(&folder.join("src")));
-        if twice.len() > known {
-            let (count, names) = (twice.len(), twice.join("\n  "));
-            problems.push(format!("{name}: {count} names ({known} allowed):\n  {names}"));
+        if !twice.is_empty() {
+            problems.push(format!("{name}: {} names:\n  {}", twice.len(), twice.join("\n  ")));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));

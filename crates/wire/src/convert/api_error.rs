@@ -63,9 +63,9 @@ pub enum ErrorType {
 }
 
 /// One row: the type, OpenAI's word, Anthropic's word, Google's word, the usual status.
-type Row = (ErrorType, &'static str, &'static str, &'static str, u16);
+type ErrorRow = (ErrorType, &'static str, &'static str, &'static str, u16);
 
-const TABLE: [Row; 10] = [
+const TABLE: [ErrorRow; 10] = [
     (
         ErrorType::InvalidRequest,
         "invalid_request_error",
@@ -201,8 +201,8 @@ impl ErrorType {
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         // Google says the same of a rate and of a spent quota; most often it is the rate.
-        let is_googles = |row: &Row| word == row.3 && row.0 != Self::Billing;
-        let names = |row: &&Row| word == row.1 || word == row.2 || is_googles(row);
+        let is_googles = |row: &ErrorRow| word == row.3 && row.0 != Self::Billing;
+        let names = |row: &&ErrorRow| word == row.1 || word == row.2 || is_googles(row);
         TABLE.iter().find(names).map(|row| row.0)
     }
 
@@ -230,7 +230,7 @@ impl ErrorType {
         self.row().4
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static ErrorRow {
         // Every type has its row: the table is in the order of the variants.
         TABLE.iter().find(|row| row.0 == self).unwrap_or(&TABLE[7])
     }

@@ -22,6 +22,9 @@ pub enum RequestFault {
     },
 }
 
+/// What reading or writing a request gives, or why it cannot be converted.
+pub type RequestResult<T> = Result<T, RequestFault>;
+
 /// An answer that cannot be read: the target's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyFault {

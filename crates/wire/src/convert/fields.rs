@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Number, Value};
 
 use super::bounds::{MAX_ID, MAX_NAME, MAX_STOPS, MAX_WORD, problem};
-use super::fault::{ReplyFault, RequestFault};
+use super::fault::{ReplyFault, RequestFault, RequestResult};
 use super::json_in::Json;
 use super::notes::Notes;
 
@@ -25,14 +25,12 @@ pub struct Fields<'a> {
     fields: Vec<(Cow<'a, str>, Json<'a>)>,
 }
 
-type Read<T> = Result<T, RequestFault>;
-
 impl<'a> Fields<'a> {
     /// Reads a whole body.
     ///
     /// # Errors
     /// It is no JSON object.
-    pub fn of_body(body: &'a [u8]) -> Read<Self> {
+    pub fn of_body(body: &'a [u8]) -> RequestResult<Self> {
         Self::new(String::new(), parsed(body)?)
     }
 
@@ -40,7 +38,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is no object.
-    pub fn new(path: String, value: Json<'a>) -> Read<Self> {
+    pub fn new(path: String, value: Json<'a>) -> RequestResult<Self> {
         match value {
             Json::Object(fields) => Ok(Self { path, fields }),
             _ if path.is_empty() => Err(RequestFault::invalid("body", "must be an object")),
@@ -77,7 +75,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn string(&mut self, key: &str) -> Read<Option<String>> {
+    pub fn string(&mut self, key: &str) -> RequestResult<Option<String>> {
         match self.take_json(key) {
             None => Ok(None),
             Some(Json::String(text)) => Ok(Some(text)),
@@ -89,7 +87,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is missing or something else.
-    pub fn required_string(&mut self, key: &str) -> Read<String> {
+    pub fn required_string(&mut self, key: &str) -> RequestResult<String> {
         self.string(key)?.ok_or_else(|| self.fault(key, "is missing"))
     }
 
@@ -97,7 +95,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else, or longer.
-    pub fn short(&mut self, key: &str, most: usize) -> Read<Option<String>> {
+    pub fn short(&mut self, key: &str, most: usize) -> RequestResult<Option<String>> {
         let text = self.string(key)?;
         match text.as_ref().and_then(|text| problem(text.len(), most)) {
             Some(problem) => Err(self.fault(key, problem)),
@@ -109,7 +107,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// As for [`Self::short`], or it is missing.
-    pub fn required_short(&mut self, key: &str, most: usize) -> Read<String> {
+    pub fn required_short(&mut self, key: &str, most: usize) -> RequestResult<String> {
         self.short(key, most)?.ok_or_else(|| self.fault(key, "is missing"))
     }
 
@@ -117,7 +115,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is missing, something else, or too long.
-    pub fn required_id(&mut self, key: &str) -> Read<String> {
+    pub fn required_id(&mut self, key: &str) -> RequestResult<String> {
         self.required_short(key, MAX_ID)
     }
 
@@ -125,7 +123,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is missing, something else, or too long.
-    pub fn required_name(&mut self, key: &str) -> Read<String> {
+    pub fn required_name(&mut self, key: &str) -> RequestResult<String> {
         self.required_short(key, MAX_NAME)
     }
 
@@ -133,7 +131,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else, they are too many, or one is too long.
-    pub fn stops(&mut self, key: &str, may_be_one: bool) -> Read<Vec<String>> {
+    pub fn stops(&mut self, key: &str, may_be_one: bool) -> RequestResult<Vec<String>> {
         let values = match self.take_json(key) {
             None => return Ok(Vec::new()),
             Some(Json::Array(values)) => values,
@@ -160,7 +158,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn boolean(&mut self, key: &str) -> Read<Option<bool>> {
+    pub fn boolean(&mut self, key: &str) -> RequestResult<Option<bool>> {
         match self.take_json(key) {
             None => Ok(None),
             Some(Json::Bool(truth)) => Ok(Some(truth)),
@@ -180,7 +178,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn number(&mut self, key: &str) -> Read<Option<f64>> {
+    pub fn number(&mut self, key: &str) -> RequestResult<Option<f64>> {
         match self.take_number(key).map(|number| number.and_then(|it| it.as_f64())) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
@@ -192,7 +190,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn count(&mut self, key: &str) -> Read<Option<u64>> {
+    pub fn count(&mut self, key: &str) -> RequestResult<Option<u64>> {
         match self.take_number(key).map(|number| number.and_then(|it| it.as_u64())) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
@@ -204,7 +202,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn integer(&mut self, key: &str) -> Read<Option<i64>> {
+    pub fn integer(&mut self, key: &str) -> RequestResult<Option<i64>> {
         match self.take_number(key).map(|number| number.and_then(|it| it.as_i64())) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(number)),
@@ -216,7 +214,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn list(&mut self, key: &str) -> Read<Vec<Json<'a>>> {
+    pub fn list(&mut self, key: &str) -> RequestResult<Vec<Json<'a>>> {
         match self.take_json(key) {
             None => Ok(Vec::new()),
             Some(Json::Array(values)) => Ok(values),
@@ -228,7 +226,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It, or one of its elements, is something else.
-    pub fn objects(&mut self, key: &str) -> Read<Vec<Self>> {
+    pub fn objects(&mut self, key: &str) -> RequestResult<Vec<Self>> {
         let values = self.list(key)?;
         self.numbered(key, values)
     }
@@ -237,12 +235,12 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// As for [`Self::objects`], or it is longer.
-    pub fn objects_up_to(&mut self, key: &str, most: usize) -> Read<Vec<Self>> {
+    pub fn objects_up_to(&mut self, key: &str, most: usize) -> RequestResult<Vec<Self>> {
         let values = self.list_up_to(key, most)?;
         self.numbered(key, values)
     }
 
-    fn numbered(&self, key: &str, values: Vec<Json<'a>>) -> Read<Vec<Self>> {
+    fn numbered(&self, key: &str, values: Vec<Json<'a>>) -> RequestResult<Vec<Self>> {
         let base = self.path(key);
         let numbered = values.into_iter().enumerate();
         numbered.map(|(at, value)| Self::new(element_path(&base, at), value)).collect()
@@ -252,7 +250,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else.
-    pub fn object(&mut self, key: &str) -> Read<Option<Self>> {
+    pub fn object(&mut self, key: &str) -> RequestResult<Option<Self>> {
         match self.take_json(key) {
             None => Ok(None),
             Some(value) => Self::new(self.path(key), value).map(Some),
@@ -269,7 +267,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is something else, or longer.
-    pub fn list_up_to(&mut self, key: &str, most: usize) -> Read<Vec<Json<'a>>> {
+    pub fn list_up_to(&mut self, key: &str, most: usize) -> RequestResult<Vec<Json<'a>>> {
         let values = self.list(key)?;
         if values.len() > most {
             return Err(self.fault(key, format!("has more than {most} elements")));
@@ -318,7 +316,7 @@ pub fn element_path(list: &str, at: usize) -> String {
 ///
 /// # Errors
 /// It is no JSON.
-pub fn parsed(body: &[u8]) -> Read<Json<'_>> {
+pub fn parsed(body: &[u8]) -> RequestResult<Json<'_>> {
     serde_json::from_slice(body)
         .map_err(|error| RequestFault::invalid("body", format!("is not JSON: {error}")))
 }

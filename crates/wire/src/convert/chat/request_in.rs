@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::convert::bounds::{MAX_NAME, MAX_WORD};
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
 use crate::convert::mixed;
@@ -25,8 +25,6 @@ use crate::convert::request::{
 };
 use crate::dialect::Dialect;
 
-type Read<T> = Result<T, RequestFault>;
-
 /// What is wrong with data of another form.
 const NO_DATA: &str = "must be an address on the web or `data:` with a media type and base64";
 
@@ -34,7 +32,7 @@ const NO_DATA: &str = "must be an address on the web or `data:` with a media typ
 ///
 /// # Errors
 /// It is wrong in its own dialect, or asks for what no other dialect can answer.
-pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
+pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
     mixed::refuse(Dialect::OpenAiChat, |key| fields.has(key))?;
     let mut request = GenerationRequest::default();
@@ -69,7 +67,7 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     Ok(request)
 }
 
-fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
+fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> RequestResult<()> {
     let older = fields.count("max_tokens")?;
     let sampling = &mut request.sampling;
     sampling.max_tokens = fields.count("max_completion_tokens")?.or(older);
@@ -87,7 +85,7 @@ fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Re
     Ok(())
 }
 
-fn read_effort(fields: &mut Fields<'_>) -> Read<Option<Reasoning>> {
+fn read_effort(fields: &mut Fields<'_>) -> RequestResult<Option<Reasoning>> {
     let Some(word) = fields.string("reasoning_effort")? else { return Ok(None) };
     let effort = Effort::of_word(&word);
     let effort =
@@ -95,7 +93,7 @@ fn read_effort(fields: &mut Fields<'_>) -> Read<Option<Reasoning>> {
     Ok(Some(Reasoning { effort: Some(effort), budget_tokens: None, is_shown: true }))
 }
 
-fn read_output(fields: &mut Fields<'_>) -> Read<OutputFormat> {
+fn read_output(fields: &mut Fields<'_>) -> RequestResult<OutputFormat> {
     let Some(mut format) = fields.object("response_format")? else {
         return Ok(OutputFormat::Text);
     };
@@ -116,7 +114,7 @@ fn read_output(fields: &mut Fields<'_>) -> Read<OutputFormat> {
     }
 }
 
-fn read_tool(mut tool: Fields<'_>, notes: &mut Notes) -> Read<ToolDefinition> {
+fn read_tool(mut tool: Fields<'_>, notes: &mut Notes) -> RequestResult<ToolDefinition> {
     let kind = tool.string("type")?.unwrap_or_else(|| "function".to_owned());
     let is_free_text = match kind.as_str() {
         "function" => false,
@@ -138,14 +136,14 @@ fn read_tool(mut tool: Fields<'_>, notes: &mut Notes) -> Read<ToolDefinition> {
     Ok(ToolDefinition { name, description, is_strict, input, cache })
 }
 
-fn read_schema(body: &mut Fields<'_>) -> Read<Option<Value>> {
+fn read_schema(body: &mut Fields<'_>) -> RequestResult<Option<Value>> {
     match body.take("parameters") {
         Some(schema) if !schema.is_object() => Err(body.fault("parameters", "must be an object")),
         schema => Ok(schema),
     }
 }
 
-fn read_tool_choice(fields: &mut Fields<'_>) -> Read<Option<ToolChoice>> {
+fn read_tool_choice(fields: &mut Fields<'_>) -> RequestResult<Option<ToolChoice>> {
     let words = "must be `none`, `auto`, `required` or name a tool";
     match fields.take_json("tool_choice") {
         None => Ok(None),
@@ -175,7 +173,7 @@ fn read_message(
     request: &mut GenerationRequest,
     free_text_calls: &mut BTreeSet<String>,
     notes: &mut Notes,
-) -> Read<()> {
+) -> RequestResult<()> {
     let role = message.required_string("role")?;
     match role.as_str() {
         "system" | "developer" => {
@@ -220,7 +218,7 @@ fn read_message(
     Ok(())
 }
 
-fn read_assistant(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>> {
+fn read_assistant(message: &mut Fields<'_>, notes: &mut Notes) -> RequestResult<Vec<Part>> {
     let mut parts = Vec::new();
     let thinking = match message.string("reasoning_content")? {
         Some(text) => Some(text),
@@ -244,7 +242,7 @@ fn read_assistant(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>
     Ok(parts)
 }
 
-fn read_tool_call(mut call: Fields<'_>) -> Read<ToolCall> {
+fn read_tool_call(mut call: Fields<'_>) -> RequestResult<ToolCall> {
     let id = call.required_id("id")?;
     let kind = call.string("type")?.unwrap_or_else(|| "function".to_owned());
     let body = call.object(&kind)?;
@@ -261,7 +259,7 @@ fn read_tool_call(mut call: Fields<'_>) -> Read<ToolCall> {
 }
 
 /// Google's signature of a call, where its own layer for OpenAI's clients puts it.
-fn read_signature(call: &mut Fields<'_>) -> Read<Option<Seal>> {
+fn read_signature(call: &mut Fields<'_>) -> RequestResult<Option<Seal>> {
     let Some(mut extra) = call.object("extra_content")? else { return Ok(None) };
     let Some(mut google) = extra.object("google")? else { return Ok(None) };
     let signature = google.string("thought_signature")?;
@@ -269,7 +267,7 @@ fn read_signature(call: &mut Fields<'_>) -> Read<Option<Seal>> {
 }
 
 /// The content of a message: a string, or a list of parts.
-fn read_content(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>> {
+fn read_content(message: &mut Fields<'_>, notes: &mut Notes) -> RequestResult<Vec<Part>> {
     match message.take_json("content") {
         None => Ok(Vec::new()),
         Some(Json::String(text)) if text.is_empty() => Ok(Vec::new()),
@@ -285,7 +283,7 @@ fn read_content(message: &mut Fields<'_>, notes: &mut Notes) -> Read<Vec<Part>> 
     }
 }
 
-fn read_part(mut part: Fields<'_>, notes: &mut Notes) -> Read<Part> {
+fn read_part(mut part: Fields<'_>, notes: &mut Notes) -> RequestResult<Part> {
     let kind = part.required_string("type")?;
     let cache = read_cache(&mut part)?;
     let missing = |part: &Fields<'_>, key: &str| part.fault(key, "is missing");
@@ -331,7 +329,7 @@ fn read_part(mut part: Fields<'_>, notes: &mut Notes) -> Read<Part> {
 }
 
 /// The marker that some servers of this dialect share with Messages.
-fn read_cache(part: &mut Fields<'_>) -> Read<Option<CacheMark>> {
+fn read_cache(part: &mut Fields<'_>) -> RequestResult<Option<CacheMark>> {
     let Some(mut mark) = part.object("cache_control")? else { return Ok(None) };
     Ok(Some(CacheMark { ttl: mark.string("ttl")? }))
 }

@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult};
@@ -20,8 +20,6 @@ use crate::convert::request::{
 use crate::convert::schema::{strict, tool_input};
 use crate::convert::servers;
 use crate::convert::target::{EffortBesideTools, TargetProfile};
-
-type Written<T> = Result<T, RequestFault>;
 
 /// The most stop sequences that the dialect allows.
 const MAX_STOPS: usize = 4;
@@ -42,7 +40,7 @@ pub fn write_request(
     request: &GenerationRequest,
     target: &TargetProfile<'_>,
     notes: &mut Notes,
-) -> Written<Vec<u8>> {
+) -> RequestResult<Vec<u8>> {
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
     let mut messages = write_messages(request, notes)?;
@@ -93,7 +91,7 @@ pub fn write_request(
     Ok(bytes(&Value::Object(body)))
 }
 
-fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> Written<Vec<Value>> {
+fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> RequestResult<Vec<Value>> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         let text = joined_text(&request.system, "\n\n");
@@ -124,7 +122,11 @@ fn joined_text(parts: &[Part], between: &str) -> String {
     texts.collect::<Vec<_>>().join(between)
 }
 
-fn write_user(message: &Message, messages: &mut Vec<Value>, notes: &mut Notes) -> Written<()> {
+fn write_user(
+    message: &Message,
+    messages: &mut Vec<Value>,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     let mut parts = Vec::new();
     for part in &message.parts {
         match &part.content {
@@ -149,7 +151,7 @@ fn write_tool_result(
     result: &ToolResult,
     moved: &mut Vec<Value>,
     notes: &mut Notes,
-) -> Written<Value> {
+) -> RequestResult<Value> {
     let mut text = joined_text(&result.content, "\n");
     if result.is_error {
         notes.rewritten("is_error", "Chat Completions says a failed call in its text");
@@ -167,7 +169,7 @@ fn write_tool_result(
 }
 
 /// One part of a user message. Thinking and calls, which no user says, are nothing.
-fn write_part(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
+fn write_part(content: &Content, notes: &mut Notes) -> RequestResult<Option<Value>> {
     let uploaded = || RequestFault::impossible("a file uploaded to another provider");
     Ok(Some(match content {
         Content::Text(text) | Content::Refusal(text) => json!({ "type": "text", "text": text }),
@@ -303,7 +305,7 @@ fn write_sampling(
     target: &TargetProfile<'_>,
     body: &mut Map<String, Value>,
     notes: &mut Notes,
-) -> Written<()> {
+) -> RequestResult<()> {
     let sampling = &request.sampling;
     if sampling.choices.unwrap_or(1) > 1 {
         return Err(RequestFault::impossible("more than one choice"));

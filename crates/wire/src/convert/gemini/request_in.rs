@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{schema, signature, spelling, thinking};
 use crate::convert::bounds::MAX_ID;
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::fields::{Fields, parsed};
 use crate::convert::json_in::Json;
 use crate::convert::mixed;
@@ -26,13 +26,15 @@ use crate::convert::request::{
 };
 use crate::dialect::Dialect;
 
-type Read<T> = Result<T, RequestFault>;
-
 /// Reads a whole body; the path says whether to stream.
 ///
 /// # Errors
 /// It is not a request of this dialect, or refers to state at Google.
-pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<GenerationRequest> {
+pub fn read_request(
+    body: &[u8],
+    is_stream: bool,
+    notes: &mut Notes,
+) -> RequestResult<GenerationRequest> {
     let value = parsed(body)?;
     let has = |key: &str| match &value {
         Json::Object(fields) => fields.iter().any(|it| it.0 == key && !it.1.is_null()),
@@ -69,7 +71,7 @@ pub fn read_request(body: &[u8], is_stream: bool, notes: &mut Notes) -> Read<Gen
     Ok(request)
 }
 
-fn system(path: String, instruction: Json<'_>) -> Read<Vec<Part>> {
+fn system(path: String, instruction: Json<'_>) -> RequestResult<Vec<Part>> {
     if let Json::String(text) = instruction {
         return Ok(vec![Part::text(text)]);
     }
@@ -133,7 +135,7 @@ fn message(
     mut content: Fields<'_>,
     calls: &mut KnownCalls,
     notes: &mut Notes,
-) -> Read<(Role, Vec<Part>)> {
+) -> RequestResult<(Role, Vec<Part>)> {
     let role = match content.string("role")?.as_deref() {
         None | Some("user" | "function" | "") => Role::User,
         Some("model") => Role::Assistant,
@@ -151,7 +153,7 @@ fn part(
     calls: &mut KnownCalls,
     notes: &mut Notes,
     parts: &mut Vec<Part>,
-) -> Read<()> {
+) -> RequestResult<()> {
     let seal = fields.string("thoughtSignature")?.and_then(signature::read);
     let is_thought = fields.boolean("thought")?.unwrap_or_default();
     if let Some(mut call) = fields.object("functionCall")? {
@@ -197,7 +199,7 @@ fn part(
     Ok(())
 }
 
-fn tool_result(mut fields: Fields<'_>, calls: &mut KnownCalls) -> Read<ToolResult> {
+fn tool_result(mut fields: Fields<'_>, calls: &mut KnownCalls) -> RequestResult<ToolResult> {
     let name = fields.required_name("name")?;
     let id = fields.short("id", MAX_ID)?;
     let response = fields.take("response").unwrap_or(Value::Object(Map::new()));
@@ -226,7 +228,7 @@ fn result_text(response: Value) -> (String, bool) {
 }
 
 /// An image, document or sound.
-fn media(fields: &mut Fields<'_>) -> Read<Option<Part>> {
+fn media(fields: &mut Fields<'_>) -> RequestResult<Option<Part>> {
     let (media_type, source) = if let Some(mut data) = fields.object("inlineData")? {
         let media_type = data.required_string("mimeType")?;
         let data = data.required_string("data")?;
@@ -252,7 +254,11 @@ fn media(fields: &mut Fields<'_>) -> Read<Option<Part>> {
     })))
 }
 
-fn tools(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn tools(
+    mut fields: Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     let room = MAX_TOOLS.saturating_sub(request.tools.len());
     for mut function in fields.objects_up_to("functionDeclarations", room)? {
         let parameters = function.take("parameters").map(schema::read);
@@ -277,7 +283,7 @@ fn tool_choice(
     mut config: Fields<'_>,
     request: &mut GenerationRequest,
     notes: &mut Notes,
-) -> Read<()> {
+) -> RequestResult<()> {
     let Some(mut calling) = config.object("functionCallingConfig")? else { return Ok(()) };
     let names: Vec<String> = calling
         .list_up_to("allowedFunctionNames", MAX_TOOLS)?
@@ -307,7 +313,7 @@ fn tool_choice(
     Ok(())
 }
 
-fn generation_config(mut config: Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
+fn generation_config(mut config: Fields<'_>, request: &mut GenerationRequest) -> RequestResult<()> {
     let stop = config.stops("stopSequences", false)?;
     let wants_logprobs = config.boolean("responseLogprobs")?.unwrap_or_default();
     let alternatives = config.count("logprobs")?;

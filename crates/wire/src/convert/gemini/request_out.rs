@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::spelling::without_nulls;
 use super::{schema, signature, thinking};
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, Seal, ToolCall, ToolResult, Vendor};
@@ -22,8 +22,6 @@ use crate::convert::request::{
     GenerationRequest, OutputFormat, Role, Sampling, ToolChoice, ToolDefinition, ToolInput,
 };
 use crate::convert::target::TargetProfile;
-
-type Written<T> = Result<T, RequestFault>;
 
 /// The most stop sequences that Gemini takes.
 const MAX_STOPS: usize = 5;
@@ -43,7 +41,7 @@ pub fn write_request(
     request: &GenerationRequest,
     target: &TargetProfile<'_>,
     notes: &mut Notes,
-) -> Written<Vec<u8>> {
+) -> RequestResult<Vec<u8>> {
     let mut system: Vec<Value> = Vec::new();
     let mut contents: Vec<Value> = Vec::new();
     for part in &request.system {
@@ -124,7 +122,7 @@ struct PartsWriter<'a> {
 }
 
 impl PartsWriter<'_> {
-    fn part(&mut self, part: &Part) -> Written<()> {
+    fn part(&mut self, part: &Part) -> RequestResult<()> {
         match &part.content {
             Content::Text(text) | Content::Refusal(text) => {
                 if !text.is_empty() {
@@ -169,7 +167,7 @@ impl PartsWriter<'_> {
         }
     }
 
-    fn call(&mut self, call: &ToolCall) -> Written<()> {
+    fn call(&mut self, call: &ToolCall) -> RequestResult<()> {
         let Some(args) = call.arguments_object() else {
             let problem = format!("has arguments of `{}` that are no JSON object", call.name);
             return Err(RequestFault::invalid("tool call", problem));
@@ -199,7 +197,7 @@ impl PartsWriter<'_> {
         }
     }
 
-    fn result(&mut self, result: &ToolResult) -> Written<()> {
+    fn result(&mut self, result: &ToolResult) -> RequestResult<()> {
         let called = self.names.get(result.call_id.as_str()).copied();
         let known = result.name.as_deref().or(called);
         let Some(name) = known else {
@@ -254,7 +252,7 @@ impl PartsWriter<'_> {
     }
 }
 
-fn media(source: &MediaSource, usual: &'static str, notes: &mut Notes) -> Written<Value> {
+fn media(source: &MediaSource, usual: &'static str, notes: &mut Notes) -> RequestResult<Value> {
     Ok(match source {
         MediaSource::Base64 { media_type, data } => {
             json!({"inlineData": {"mimeType": media_type, "data": data}})
@@ -354,7 +352,7 @@ fn generation_config(
     request: &GenerationRequest,
     target: &TargetProfile<'_>,
     notes: &mut Notes,
-) -> Written<Map<String, Value>> {
+) -> RequestResult<Map<String, Value>> {
     let mut config = sampling(&request.sampling, notes)?;
     if thinking::refuses_penalties(target.model) {
         for (key, name) in PENALTIES {
@@ -384,7 +382,7 @@ fn generation_config(
     Ok(config)
 }
 
-fn sampling(sampling: &Sampling, notes: &mut Notes) -> Written<Map<String, Value>> {
+fn sampling(sampling: &Sampling, notes: &mut Notes) -> RequestResult<Map<String, Value>> {
     if sampling.choices.is_some_and(|choices| choices > 1) {
         return Err(RequestFault::impossible("`n` above 1"));
     }

@@ -9,7 +9,7 @@
 use serde_json::Value;
 
 use crate::convert::bounds::MAX_WORD;
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
 use crate::convert::mixed;
@@ -23,13 +23,11 @@ use crate::convert::request::{
 };
 use crate::dialect::Dialect;
 
-type Read<T> = Result<T, RequestFault>;
-
 /// Reads a request.
 ///
 /// # Errors
 /// It is wrong in its own dialect.
-pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
+pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
     mixed::refuse(Dialect::AnthropicMessages, |key| fields.has(key))?;
     if let Some(mut thread) = fields.object("thread")? {
@@ -72,7 +70,7 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     Ok(request)
 }
 
-fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
+fn read_sampling(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> RequestResult<()> {
     let sampling = &mut request.sampling;
     sampling.max_tokens = fields.count("max_tokens")?;
     sampling.temperature = fields.number("temperature")?;
@@ -88,7 +86,7 @@ fn read_output(
     fields: &mut Fields<'_>,
     request: &mut GenerationRequest,
     notes: &mut Notes,
-) -> Read<()> {
+) -> RequestResult<()> {
     let mut reasoning = None;
     if let Some(mut thinking) = fields.object("thinking")? {
         let budget_tokens = thinking.count("budget_tokens")?;
@@ -132,7 +130,11 @@ fn read_output(
     Ok(())
 }
 
-fn read_tool(mut tool: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn read_tool(
+    mut tool: Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     if let Some(kind) = tool.string("type")?.filter(|kind| kind != "custom") {
         let mut definition = tool.rest();
         definition.insert("type".to_owned(), kind.clone().into());
@@ -155,7 +157,7 @@ fn read_tool(mut tool: Fields<'_>, request: &mut GenerationRequest, notes: &mut 
     Ok(())
 }
 
-fn read_tool_choice(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<()> {
+fn read_tool_choice(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> RequestResult<()> {
     let Some(mut choice) = fields.object("tool_choice")? else { return Ok(()) };
     request.tool_choice = Some(match choice.required_string("type")?.as_str() {
         "auto" => ToolChoice::Auto,
@@ -170,7 +172,7 @@ fn read_tool_choice(fields: &mut Fields<'_>, request: &mut GenerationRequest) ->
 }
 
 /// A text, or a list of blocks.
-fn read_blocks(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
+fn read_blocks(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> RequestResult<Vec<Part>> {
     match fields.take_json(key) {
         None => Ok(Vec::new()),
         Some(Json::String(text)) if text.is_empty() => Ok(Vec::new()),
@@ -188,7 +190,7 @@ fn read_blocks(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> Read<Ve
     }
 }
 
-fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> Read<Option<Part>> {
+fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> RequestResult<Option<Part>> {
     let kind = block.required_string("type")?;
     let cache = read_cache(&mut block)?;
     let content = match kind.as_str() {
@@ -246,7 +248,7 @@ fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> Read<Option<Part>> {
 }
 
 /// What the client found itself and gives to the model: its title, where it is from, its text.
-fn read_search_result(block: &mut Fields<'_>, notes: &mut Notes) -> Read<String> {
+fn read_search_result(block: &mut Fields<'_>, notes: &mut Notes) -> RequestResult<String> {
     let head = [block.string("title")?, block.string("source")?];
     let text = joined(read_blocks(block, "content", notes)?);
     let lines: Vec<String> = head.into_iter().flatten().chain(text).collect();
@@ -265,7 +267,7 @@ fn joined(parts: Vec<Part>) -> Option<String> {
     texts.map(|texts| texts.join("\n"))
 }
 
-fn read_source(block: &mut Fields<'_>, notes: &mut Notes) -> Read<MediaSource> {
+fn read_source(block: &mut Fields<'_>, notes: &mut Notes) -> RequestResult<MediaSource> {
     let source = block.object("source")?;
     let mut source = source.ok_or_else(|| block.fault("source", "is missing"))?;
     Ok(match source.required_string("type")?.as_str() {
@@ -288,7 +290,7 @@ fn read_source(block: &mut Fields<'_>, notes: &mut Notes) -> Read<MediaSource> {
     })
 }
 
-fn read_cache(fields: &mut Fields<'_>) -> Read<Option<CacheMark>> {
+fn read_cache(fields: &mut Fields<'_>) -> RequestResult<Option<CacheMark>> {
     let Some(mut mark) = fields.object("cache_control")? else { return Ok(None) };
     Ok(Some(CacheMark { ttl: mark.string("ttl")? }))
 }

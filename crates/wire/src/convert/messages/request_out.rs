@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{schema, settings};
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{CacheMark, Content, MediaSource, Part, Seal, ToolCall, Vendor};
@@ -25,8 +25,6 @@ use crate::convert::request::{
 };
 use crate::convert::schema::tool_input;
 use crate::convert::target::TargetProfile;
-
-type Written<T> = Result<T, RequestFault>;
 
 /// The most cache markers that the API takes.
 const MAX_MARKS: usize = 4;
@@ -39,7 +37,7 @@ pub fn write_request(
     request: &GenerationRequest,
     target: &TargetProfile<'_>,
     notes: &mut Notes,
-) -> Written<Vec<u8>> {
+) -> RequestResult<Vec<u8>> {
     if request.sampling.choices.unwrap_or(1) > 1 {
         return Err(RequestFault::impossible("more than one choice"));
     }
@@ -129,7 +127,7 @@ fn write_messages(
     target: &TargetProfile<'_>,
     system: &mut Vec<Value>,
     notes: &mut Notes,
-) -> Written<Vec<Value>> {
+) -> RequestResult<Vec<Value>> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::with_capacity(request.messages.len());
     let has_no_thinking = settings::refuses_thinking(request, target);
     for message in &request.messages {
@@ -183,7 +181,7 @@ fn write_messages(
         .collect())
 }
 
-fn write_all(parts: &[Part], notes: &mut Notes) -> Written<Vec<Value>> {
+fn write_all(parts: &[Part], notes: &mut Notes) -> RequestResult<Vec<Value>> {
     let mut blocks = Vec::with_capacity(parts.len());
     for part in parts {
         if let Some(mut block) = write_block(&part.content, notes)? {
@@ -196,7 +194,7 @@ fn write_all(parts: &[Part], notes: &mut Notes) -> Written<Vec<Value>> {
     Ok(blocks)
 }
 
-fn write_block(content: &Content, notes: &mut Notes) -> Written<Option<Value>> {
+fn write_block(content: &Content, notes: &mut Notes) -> RequestResult<Option<Value>> {
     Ok(Some(match content {
         Content::Text(text) | Content::Refusal(text) if text.is_empty() => return Ok(None),
         Content::Text(text) | Content::Refusal(text) => json!({ "type": "text", "text": text }),
@@ -246,7 +244,7 @@ fn write_thinking(text: &str, seal: Option<&Seal>, notes: &mut Notes) -> Option<
     }
 }
 
-fn write_call(call: &ToolCall) -> Written<Value> {
+fn write_call(call: &ToolCall) -> RequestResult<Value> {
     let input = call.arguments_object().ok_or_else(|| {
         let param = format!("arguments of the tool call `{}`", call.id);
         RequestFault::invalid(param, "must be a JSON object")
@@ -263,7 +261,7 @@ fn safe_id(id: &str) -> String {
 }
 
 /// The API takes PDF as base64 and any text as text.
-fn write_document(source: &MediaSource) -> Written<Value> {
+fn write_document(source: &MediaSource) -> RequestResult<Value> {
     let MediaSource::Base64 { media_type, data } = source else { return write_source(source) };
     if media_type == "application/pdf" {
         return write_source(source);
@@ -277,7 +275,7 @@ fn write_document(source: &MediaSource) -> Written<Value> {
     Ok(json!({ "type": "text", "media_type": "text/plain", "data": text }))
 }
 
-fn write_source(source: &MediaSource) -> Written<Value> {
+fn write_source(source: &MediaSource) -> RequestResult<Value> {
     Ok(match source {
         MediaSource::Base64 { media_type, data } => {
             json!({ "type": "base64", "media_type": media_type, "data": data })

@@ -2,19 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, MediaSource, Part, Vendor};
 
-type Read<T> = Result<T, RequestFault>;
-
 /// What is wrong with data of another form.
 const NO_DATA: &str = "must be an address on the web or `data:` with a media type and base64";
 
 /// Reads what a message or a tool result says: a text, or a list of parts.
-pub(super) fn read(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> Read<Vec<Part>> {
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    key: &str,
+    notes: &mut Notes,
+) -> RequestResult<Vec<Part>> {
     match fields.take_json(key) {
         None => Ok(Vec::new()),
         Some(Json::String(text)) if text.is_empty() => Ok(Vec::new()),
@@ -32,7 +34,7 @@ pub(super) fn read(fields: &mut Fields<'_>, key: &str, notes: &mut Notes) -> Rea
     }
 }
 
-fn part(mut fields: Fields<'_>, notes: &mut Notes) -> Read<Content> {
+fn part(mut fields: Fields<'_>, notes: &mut Notes) -> RequestResult<Content> {
     let kind = fields.required_string("type")?;
     let content =
         match kind.as_str() {
@@ -83,7 +85,7 @@ fn part(mut fields: Fields<'_>, notes: &mut Notes) -> Read<Content> {
 ///
 /// # Errors
 /// The API cannot say it.
-pub(super) fn written(part: &Part) -> Read<Option<Value>> {
+pub(super) fn written(part: &Part) -> RequestResult<Option<Value>> {
     Ok(Some(match &part.content {
         Content::Text(text) => json!({"type": "input_text", "text": text}),
         Content::Image { source, detail } => {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::content;
 use super::item::OWN_REASONING;
 use crate::convert::bounds::{MAX_NAME, MAX_WORD};
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::fields::{Fields, element_path};
 use crate::convert::json_in::Json;
 use crate::convert::mixed;
@@ -22,8 +22,6 @@ use crate::convert::request::{
     Sampling, ToolChoice, ToolDefinition, ToolInput,
 };
 use crate::dialect::Dialect;
-
-type Read<T> = Result<T, RequestFault>;
 
 /// Fields that refer to what OpenAI keeps.
 const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
@@ -42,7 +40,7 @@ const HOSTED_ITEMS: [&str; 6] = [
 ///
 /// # Errors
 /// It is not a request of this dialect, or refers to state at OpenAI.
-pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
+pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationRequest> {
     let mut fields = Fields::of_body(body)?;
     mixed::refuse(Dialect::OpenAiResponses, |key| fields.has(key))?;
     for key in STATE {
@@ -93,7 +91,11 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> Read<GenerationRequest> {
     Ok(request)
 }
 
-fn input(fields: &mut Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn input(
+    fields: &mut Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     match fields.take_json("input") {
         None => Err(fields.fault("input", "is missing")),
         Some(Json::String(text)) => {
@@ -110,7 +112,11 @@ fn input(fields: &mut Fields<'_>, request: &mut GenerationRequest, notes: &mut N
     }
 }
 
-fn item(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn item(
+    mut fields: Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     let kind = fields.string("type")?.unwrap_or_else(|| "message".to_owned());
     match kind.as_str() {
         "message" => return message(fields, request, notes),
@@ -159,7 +165,11 @@ fn item(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Not
     Ok(())
 }
 
-fn message(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn message(
+    mut fields: Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     let role = fields.required_string("role")?;
     let parts = content::read(&mut fields, "content", notes)?;
     match role.as_str() {
@@ -177,7 +187,7 @@ fn message(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut 
 }
 
 /// A reasoning item: its summary or text, and the encrypted reasoning itself.
-fn thinking(fields: &mut Fields<'_>) -> Read<Part> {
+fn thinking(fields: &mut Fields<'_>) -> RequestResult<Part> {
     let mut text = String::new();
     for key in ["content", "summary"] {
         // Where both are there, the text is more than its summary.
@@ -196,7 +206,11 @@ fn thinking(fields: &mut Fields<'_>) -> Read<Part> {
     Ok(Part::new(Content::Thinking { text, seal }))
 }
 
-fn tool(mut fields: Fields<'_>, request: &mut GenerationRequest, notes: &mut Notes) -> Read<()> {
+fn tool(
+    mut fields: Fields<'_>,
+    request: &mut GenerationRequest,
+    notes: &mut Notes,
+) -> RequestResult<()> {
     let kind = fields.required_string("type")?;
     let input = match kind.as_str() {
         "function" => {
@@ -230,7 +244,7 @@ fn tool_choice(
     fields: &mut Fields<'_>,
     request: &mut GenerationRequest,
     notes: &mut Notes,
-) -> Read<()> {
+) -> RequestResult<()> {
     let Some(value) = fields.take_json("tool_choice") else { return Ok(()) };
     if let Json::String(word) = &value {
         request.tool_choice =
@@ -269,7 +283,7 @@ fn mode(word: &str) -> Option<ToolChoice> {
     })
 }
 
-fn reasoning(fields: &mut Fields<'_>) -> Read<Option<Reasoning>> {
+fn reasoning(fields: &mut Fields<'_>) -> RequestResult<Option<Reasoning>> {
     let Some(mut reasoning) = fields.object("reasoning")? else { return Ok(None) };
     let effort = match reasoning.string("effort")? {
         None => None,
@@ -285,7 +299,7 @@ fn reasoning(fields: &mut Fields<'_>) -> Read<Option<Reasoning>> {
     Ok(Some(Reasoning { effort, budget_tokens: None, is_shown }))
 }
 
-fn output(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> Read<OutputFormat> {
+fn output(fields: &mut Fields<'_>, request: &mut GenerationRequest) -> RequestResult<OutputFormat> {
     let Some(mut text) = fields.object("text")? else { return Ok(OutputFormat::Text) };
     if let Some(verbosity) = text.take("verbosity") {
         request.other.insert("verbosity".to_owned(), verbosity);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use crate::convert::chat::request_out::MAX_LOGPROBS;
-use crate::convert::fault::RequestFault;
+use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
 use crate::convert::part::{Content, Part, ToolCall, ToolResult, Vendor};
@@ -20,8 +20,6 @@ use crate::convert::request::{
 };
 use crate::convert::schema::{strict, tool_input};
 use crate::convert::target::TargetProfile;
-
-type Written<T> = Result<T, RequestFault>;
 
 /// The least `max_output_tokens` that the API takes.
 const LEAST_TOKENS: u64 = 16;
@@ -36,7 +34,7 @@ pub fn write_request(
     request: &GenerationRequest,
     target: &TargetProfile<'_>,
     notes: &mut Notes,
-) -> Written<Vec<u8>> {
+) -> RequestResult<Vec<u8>> {
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
     let mut items = Vec::new();
@@ -86,7 +84,7 @@ fn text_of(part: &Part) -> Option<&str> {
 }
 
 /// Takes one message apart into items.
-fn turn(message: &Message, items: &mut Vec<Value>, notes: &mut Notes) -> Written<()> {
+fn turn(message: &Message, items: &mut Vec<Value>, notes: &mut Notes) -> RequestResult<()> {
     let mut open: Vec<Value> = Vec::new();
     let role = match message.role {
         Role::System => "developer",
@@ -146,7 +144,7 @@ fn call_item(call: &ToolCall) -> Value {
     json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
 }
 
-fn result_item(result: &ToolResult, notes: &mut Notes) -> Written<Value> {
+fn result_item(result: &ToolResult, notes: &mut Notes) -> RequestResult<Value> {
     let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
     let has_text_only = result.content.iter().all(|part| matches!(part.content, Content::Text(_)));
     let mark = if result.is_error { "Error: " } else { "" };
@@ -239,7 +237,7 @@ fn sampling(
     body: &mut Map<String, Value>,
     include: &mut Vec<&'static str>,
     notes: &mut Notes,
-) -> Written<()> {
+) -> RequestResult<()> {
     if sampling.choices.is_some_and(|choices| choices > 1) {
         return Err(RequestFault::impossible("`n` above 1"));
     }
