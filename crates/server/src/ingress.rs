@@ -6,7 +6,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use tidegate_config::bytes::ByteSize;
 use tidegate_gateway::{
     guard,
     live::Live,
@@ -25,7 +26,7 @@ use tidegate_net::{
     client_body::ClientBody,
     connection::{RequestBody, scheme},
     passed::passed,
-    read_body::{Refusal, read_body},
+    read_body::{Refusal, TOO_LARGE, read_body},
 };
 use tidegate_wire::{
     dialect::Dialect,
@@ -173,8 +174,12 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
             "this request has been here before: a provider's url leads back to this gateway",
         );
     };
-    let body = match read_body(&head.headers, body, live.file.limits.body.0).await {
+    let limit = live.file.limits.body;
+    let body = match read_body(&head.headers, body, limit.0).await {
         Ok(body) => body,
+        Err(refusal) if refusal == TOO_LARGE => {
+            return refuse(OwnErrorKind::BodyTooLarge, &too_large(&head.headers, limit));
+        }
         Err(Refusal { status, message }) => return refuse(kind_of(status), message),
     };
     let query = head.uri.query().map(str::to_owned);
@@ -236,11 +241,26 @@ fn close_after(response: &mut Response<ClientBody>) {
     response.headers_mut().insert(http::header::CONNECTION, close);
 }
 
+/// What a client with too large a body is told: how large it is, if its head said so, and what the
+/// operator allows.
+fn too_large(headers: &HeaderMap, limit: ByteSize) -> String {
+    let told = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let told: Option<u64> = told.and_then(|digits| digits.parse().ok());
+    let size = match told.filter(|told| *told > limit.0) {
+        Some(told) => format!("has {told} bytes"),
+        None => "is larger than that".to_owned(),
+    };
+    format!(
+        "a request may have {} bytes (`limits.body: {limit}`), and this one {size}: send less, for \
+         example smaller images, or raise the setting",
+        limit.0
+    )
+}
+
 fn kind_of(status: StatusCode) -> OwnErrorKind {
     match status {
         StatusCode::FORBIDDEN => OwnErrorKind::PermissionDenied,
         StatusCode::NOT_FOUND => OwnErrorKind::NotFound,
-        StatusCode::PAYLOAD_TOO_LARGE => OwnErrorKind::BodyTooLarge,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => OwnErrorKind::UnsupportedMediaType,
         StatusCode::REQUEST_TIMEOUT => OwnErrorKind::Timeout,
         _ => OwnErrorKind::InvalidRequest,

@@ -2,10 +2,10 @@
 //! the client's dialect that names the field, and nothing goes upstream, not even a half of it.
 
 use serde_json::{Value, json};
-use tidegate_fakes::fake::FakeServer;
+use tidegate_fakes::fake::{FakeServer, Step};
 use tidegate_testkit::{gate::Gate, http::Answer};
 
-use crate::bed::{good, hits};
+use crate::bed::{always, good, hits};
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
@@ -160,29 +160,92 @@ fn a_schema_deeper_than_json_may_be_is_refused() {
     }
 }
 
-#[test]
-fn an_image_that_is_larger_than_a_body_may_be_is_refused() {
-    let data = "A".repeat(5 * 1024 * 1024);
+/// A request with one image of so many letters of base64.
+fn with_image(path: &str, length: usize) -> Value {
+    let data = "A".repeat(length);
     let url = format!("data:image/png;base64,{data}");
-    let image = json!([{"type": "image_url", "image_url": {"url": url}}]);
-    let source = json!({"type": "base64", "media_type": "image/png", "data": data});
-    let block = json!([{"type": "image", "source": source}]);
-    let part = json!({"inlineData": {"mimeType": "image/png", "data": data}});
-    let bodies = [
-        (CHAT, chat(json!([{"role": "user", "content": image}]))),
-        (
-            MESSAGES,
-            json!({"model": "r", "max_tokens": 9,
-                "messages": [{"role": "user", "content": block}]}),
-        ),
-        (GEMINI, json!({"contents": [{"role": "user", "parts": [part]}]})),
-    ];
-    for (path, body) in bodies {
+    match path {
+        CHAT => {
+            let image = json!([{"type": "image_url", "image_url": {"url": url}}]);
+            chat(json!([{"role": "user", "content": image}]))
+        }
+        MESSAGES => {
+            let source = json!({"type": "base64", "media_type": "image/png", "data": data});
+            let block = json!([{"type": "image", "source": source}]);
+            json!({"model": "r", "max_tokens": 9, "messages": [{"role": "user", "content": block}]})
+        }
+        RESPONSES => {
+            let image = json!([{"type": "input_image", "image_url": url}]);
+            json!({"model": "r", "input": [{"role": "user", "content": image}]})
+        }
+        _ => {
+            let part = json!({"inlineData": {"mimeType": "image/png", "data": data}});
+            json!({"contents": [{"role": "user", "parts": [part]}]})
+        }
+    }
+}
+
+#[test]
+fn an_image_that_is_larger_than_a_body_may_be_is_refused_with_the_limit_the_setting_and_the_size() {
+    for path in [CHAT, MESSAGES, RESPONSES, GEMINI] {
         let fake = good();
         let gate = stranger(path, &fake);
-        let said = message(path, &gate.post(path, &body.to_string()), 413);
-        assert!(said.contains("limits.body") || said.contains("body"), "{path}: {said}");
+        let body = with_image(path, 5 * 1024 * 1024).to_string();
+        let answer = gate.post(path, &body);
+        let said = message(path, &answer, 413);
+        for wanted in ["4194304 bytes", "`limits.body: 4MiB`", &format!("{} bytes", body.len())] {
+            assert!(said.contains(wanted), "{path}: wanted `{wanted}`, got: {said}");
+        }
+        let error = &answer.json()["error"];
+        match path {
+            MESSAGES => assert_eq!(error["type"], "request_too_large"),
+            GEMINI => assert_eq!(error["status"], "INVALID_ARGUMENT"),
+            _ => assert_eq!(
+                (error["type"].as_str(), error["code"].as_str()),
+                (Some("invalid_request_error"), Some("request_too_large"))
+            ),
+        }
         assert_eq!(hits(&fake), 0, "{path}");
+    }
+}
+
+/// What Anthropic says of an image that is within our limit and above its own.
+fn large_image() -> Step {
+    let text = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 8259148 bytes > 5242880 bytes"}}"#;
+    Step { text: Some(text.to_owned()), ..Step::status(400) }
+}
+
+#[test]
+fn an_image_that_a_vendor_finds_too_large_is_offered_to_the_next_one() {
+    for path in [CHAT, MESSAGES, RESPONSES, GEMINI] {
+        let (small, large) = (always(large_image()), good());
+        let providers = format!(
+            "providers:\n  a: {{api: anthropic, url: '{}'}}\n  b: {{api: openai, url: '{}/v1'}}\n",
+            small.url(),
+            large.url()
+        );
+        let top = "listen: 127.0.0.1:0\nadmin: {listen: '127.0.0.1:0'}\n\
+            health: {probe: {every: 0s}}\n";
+        let both = format!("{top}{providers}routes:\n  r: {{tiers: [[a/m], [b/m]]}}\n");
+        let gate = Gate::start(&both, &[]);
+        let body = with_image(path, 1024).to_string();
+        for _ in 0..5 {
+            let answer = gate.post(path, &body);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            assert_eq!(answer.header("x-tidegate-resolved"), Some("b/m"), "{path}");
+        }
+        assert_eq!(hits(&small), 5, "{path}: it is no failure of the provider's, so it stays");
+        let alone = format!("{top}{providers}routes:\n  r: {{tiers: [[a/m]]}}\n");
+        let gate = Gate::start(&alone, &[]);
+        let answer = gate.post(path, &body);
+        assert_eq!(answer.status, 400, "{path}");
+        let error = answer.json()["error"].clone();
+        let said = error["message"].as_str().unwrap_or_default();
+        assert!(said.contains("image exceeds 5 MB maximum"), "{path}: {error}");
+        match path {
+            GEMINI => assert_eq!(error["status"], "INVALID_ARGUMENT"),
+            _ => assert_eq!(error["type"], "invalid_request_error", "{path}"),
+        }
     }
 }
 

@@ -144,6 +144,22 @@ pub static ROWS: &[Row] = &[
     message(LENGTH, "The input token count (*) exceeds the maximum", TooLong, "Gemini"),
     message(LENGTH, "The input token count exceeds the maximum", TooLong, "Gemini, older"),
     message(LENGTH, "Input is too long for requested model", TooLong, "Bedrock"),
+    // More bytes or pixels than the target takes; vendors differ in that too.
+    message(LENGTH, "messages.*: image exceeds", TooLong, "Anthropic: bytes of one image"),
+    message(
+        LENGTH,
+        "messages.*: At least one of the image dimensions",
+        TooLong,
+        "Anthropic: pixels",
+    ),
+    message(
+        LENGTH,
+        "Request payload size exceeds the limit",
+        TooLong,
+        "Gemini: bytes of all parts",
+    ),
+    word(LENGTH, "image_too_large", TooLong, "OpenAI: one image"),
+    word(LENGTH, "image_file_too_large", TooLong, "OpenAI: the same, for its bytes"),
     // The caller's fault where the status line says otherwise.
     word(&[403, 500], "context_length_exceeded", ClientFault, "never the backend's fault"),
     word(FAULT, "content_filter", ClientFault, "Azure: going elsewhere would get round a policy"),
