@@ -211,8 +211,11 @@ fn an_image_that_is_larger_than_a_body_may_be_is_refused_with_the_limit_the_sett
 
 /// What Anthropic says of an image that is within our limit and above its own.
 fn large_image() -> Step {
-    let text = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 8259148 bytes > 5242880 bytes"}}"#;
-    Step { text: Some(text.to_owned()), ..Step::status(400) }
+    let message = "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 8259148 \
+        bytes > 5242880 bytes";
+    let error = json!({"type": "invalid_request_error", "message": message});
+    let text = json!({"type": "error", "error": error}).to_string();
+    Step { text: Some(text), ..Step::status(400) }
 }
 
 #[test]

@@ -16,6 +16,7 @@
 mod attempts;
 mod bus;
 mod clients;
+mod conversions;
 mod observe;
 mod patience;
 mod probes;

@@ -11,7 +11,7 @@ use tidegate_core::{
     time::Now,
 };
 
-use super::IdleConnections;
+use super::{IdleConnections, conversions};
 use crate::{audit::Auditor, rng::Rng, timeline::plot::Plot};
 
 pub(super) struct Replica {
@@ -39,7 +39,8 @@ impl Replica {
             replica: ReplicaId(number as u128 + 1),
             hash_keys: vec![SECRET],
         });
-        let settings = Settings { fleet, ..world.settings.clone() };
+        let mut settings = Settings { fleet, ..world.settings.clone() };
+        conversions::fit(&mut settings, &plot.traffic.needs);
         let seed = streams.draw();
         let recorded = plot.recording.as_deref();
         let jitter = recorded.and_then(|it| it.jitter_seed).unwrap_or(seed);
