@@ -12,9 +12,24 @@ pub struct TargetProfile<'a> {
     pub host: &'a str,
 }
 
-/// Hosts whose servers take `max_completion_tokens`; elsewhere the older name is the known one.
-const MAX_COMPLETION_TOKENS: [&str; 3] =
-    ["api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"];
+/// How the names of models begin that are not OpenAI's and that Azure serves beside OpenAI's.
+const OTHER_MAKERS: [&str; 15] = [
+    "claude",
+    "codestral",
+    "cohere",
+    "command",
+    "deepseek",
+    "glm",
+    "gpt-oss",
+    "grok",
+    "jamba",
+    "kimi",
+    "llama",
+    "meta-",
+    "ministral",
+    "mistral",
+    "phi-",
+];
 
 /// What becomes of a level of effort in a request with tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +127,11 @@ impl TargetProfile<'_> {
         nearest.openai_word()
     }
 
-    /// Whether a limit of tokens has OpenAI's newer name. Their thinking models refuse the older.
+    /// Whether the model is known to be none of OpenAI's own.
     #[must_use]
-    pub fn wants_max_completion_tokens(&self) -> bool {
-        let is_known = MAX_COMPLETION_TOKENS.iter().any(|host| self.host.ends_with(host));
-        is_known || self.is_openai_reasoning_model()
+    pub fn is_of_another_maker(&self) -> bool {
+        let name = self.name().to_ascii_lowercase();
+        OTHER_MAKERS.iter().any(|maker| name.starts_with(maker))
     }
 }
 

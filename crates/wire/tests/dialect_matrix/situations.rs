@@ -8,7 +8,7 @@ use tidegate_wire::convert::target::TargetProfile;
 use tidegate_wire::dialect::Dialect;
 
 use crate::drive::{Exchange, StreamEnding};
-use crate::spoken::Spoken;
+use crate::spoken::{Spoken, parse};
 
 /// What a model of OpenAI's gets of a request of a Messages client, and which fields were noted.
 fn sent(target: Dialect, model: &str, more: Value) -> (Value, Vec<String>) {
@@ -121,4 +121,31 @@ fn of_many_cache_markers_the_last_four_go_to_messages() {
     let turns = ["user", "assistant", "user", "assistant", "user"].map(|role| said(role, "x"));
     let many = [&[said("system", "s")], turns.as_slice()].concat();
     assert_eq!(marked(&many), (0, 0, 4, 1));
+}
+
+#[test]
+fn openrouter_keeps_cache_markers_in_the_parts_of_messages() {
+    let mark = json!({"type": "ephemeral", "ttl": "1h"});
+    let body = json!({"max_tokens": 9, "model": "r",
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": mark}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}, "cache_control": mark}],
+        "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}]});
+    let pair = DialectPair::new(Spoken::Messages.dialect(), Spoken::Chat.dialect());
+    let sent = |host: &str| {
+        let target = TargetProfile { model: "anthropic/claude-opus-4.6", host };
+        let sent = pair.expect("two dialects").request(body.to_string().as_bytes(), &target, 1);
+        let sent = sent.expect("a request");
+        let notes: Vec<String> = sent.notes.as_slice().iter().map(ToString::to_string).collect();
+        (parse(&sent.body), notes)
+    };
+    let (kept, notes) = sent("openrouter.ai");
+    let system = json!([{"type": "text", "text": "Be brief.", "cache_control": mark}]);
+    assert_eq!(kept["messages"][0], json!({"role": "system", "content": system}));
+    let user = json!([{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]);
+    assert_eq!(kept["messages"][1], json!({"role": "user", "content": user}));
+    assert!(notes.iter().any(|note| note.contains("cache_control")), "the tool's: {notes:?}");
+    let (plain, notes) = sent("127.0.0.1");
+    assert_eq!(plain["messages"][1], json!({"role": "user", "content": "hi"}));
+    assert!(notes.iter().any(|note| note.contains("cache_control")), "{notes:?}");
 }

@@ -9,10 +9,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::reply_out::sign;
 use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
-use crate::convert::part::{Content, MediaSource, Part, ToolCall, ToolResult};
+use crate::convert::part::{CacheMark, Content, MediaSource, Part, ToolCall, ToolResult};
 use crate::convert::request::{
     Effort, GenerationRequest, JSON_INSTRUCTION, Message, OutputFormat, Role, ToolChoice,
     ToolDefinition, ToolInput,
@@ -24,13 +25,18 @@ use crate::convert::target::{EffortBesideTools, TargetProfile};
 /// The most stop sequences that the dialect allows.
 const MAX_STOPS: usize = 4;
 
+const TEXT_ONLY: &str = "it may have text and calls only";
+
 const REASONS: &str = "reasoning models of OpenAI refuse it";
 
 /// The most alternatives of a token that OpenAI tells.
 pub(in crate::convert) const MAX_LOGPROBS: u64 = 20;
 
 /// Fields of Responses that mean the same here.
-const SHARED: [&str; 5] = ["metadata", "store", "service_tier", "safety_identifier", "logit_bias"];
+const SHARED: [&str; 4] = ["metadata", "service_tier", "safety_identifier", "logit_bias"];
+
+/// More of them, which only OpenAI's own API is known to take.
+const SHARED_BY_OPENAI: [&str; 2] = ["verbosity", "prompt_cache_retention"];
 
 /// Writes a request.
 ///
@@ -43,7 +49,7 @@ pub fn write_request(
 ) -> RequestResult<Vec<u8>> {
     let mut body = Map::new();
     body.insert("model".into(), target.model.into());
-    let mut messages = write_messages(request, notes)?;
+    let mut messages = write_messages(request, target, notes)?;
     if request.output == OutputFormat::Json && !request.mentions_json() {
         notes.rewritten("response_format", "OpenAI's JSON mode wants the word in the prompt");
         messages.insert(0, json!({ "role": "system", "content": JSON_INSTRUCTION }));
@@ -81,8 +87,11 @@ pub fn write_request(
         body.insert("prompt_cache_key".into(), key.as_str().into());
     }
     for (key, value) in &request.other {
-        if SHARED.contains(&key.as_str()) {
+        let is_openais = SHARED_BY_OPENAI.contains(&key.as_str());
+        if SHARED.contains(&key.as_str()) || (is_openais && servers::is_openai(target)) {
             body.insert(key.clone(), value.clone());
+        } else if is_openais {
+            notes.dropped(key, "only OpenAI's own API is known to take it");
         } else {
             notes.dropped(key, "Chat Completions has no such field");
         }
@@ -91,26 +100,69 @@ pub fn write_request(
     Ok(bytes(&Value::Object(body)))
 }
 
-fn write_messages(request: &GenerationRequest, notes: &mut Notes) -> RequestResult<Vec<Value>> {
+fn write_messages(
+    request: &GenerationRequest,
+    target: &TargetProfile<'_>,
+    notes: &mut Notes,
+) -> RequestResult<Vec<Value>> {
+    let has_marks = request.has_cache_marks();
+    let keeps_marks = has_marks && servers::takes_cache_marks(target);
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
-        let text = joined_text(&request.system, "\n\n");
-        messages.push(object([("role", "system".into()), ("content", text.into())]));
+        messages.push(write_system(&request.system, keeps_marks));
     }
     for message in &request.messages {
         match message.role {
-            Role::System => {
-                let text = joined_text(&message.parts, "\n\n");
-                messages.push(object([("role", "system".into()), ("content", text.into())]));
-            }
-            Role::User => write_user(message, &mut messages, notes)?,
-            Role::Assistant => messages.push(write_assistant(message)),
+            Role::System => messages.push(write_system(&message.parts, keeps_marks)),
+            Role::User => write_user(message, keeps_marks, &mut messages, notes)?,
+            Role::Assistant => messages.push(write_assistant(message, notes)),
         }
     }
-    if request.has_cache_marks() {
+    if has_marks && !keeps_marks {
         notes.dropped("cache_control", "Chat Completions caches without markers");
+    } else if has_marks && has_other_marks(request) {
+        notes.dropped("cache_control", "this provider takes it in parts of messages only");
     }
     Ok(messages)
+}
+
+/// Whether tools, their results or turns of the model are marked to be cached.
+fn has_other_marks(request: &GenerationRequest) -> bool {
+    let is_other = |message: &Message, part: &Part| match &part.content {
+        Content::ToolResult(result) => {
+            part.cache.is_some() || result.content.iter().any(|one| one.cache.is_some())
+        }
+        _ => part.cache.is_some() && message.role == Role::Assistant,
+    };
+    let has_other = |it: &Message| it.parts.iter().any(|part| is_other(it, part));
+    request.tools.iter().any(|tool| tool.cache.is_some()) || request.messages.iter().any(has_other)
+}
+
+/// An instruction: one text, or parts where one of them is marked to be cached.
+fn write_system(parts: &[Part], keeps_marks: bool) -> Value {
+    let is_marked = keeps_marks && parts.iter().any(|part| part.cache.is_some());
+    let content = match is_marked {
+        false => joined_text(parts, "\n\n").into(),
+        true => parts.iter().filter_map(marked_text).collect(),
+    };
+    object([("role", "system".into()), ("content", content)])
+}
+
+fn marked_text(part: &Part) -> Option<Value> {
+    let Content::Text(text) = &part.content else { return None };
+    let mut value = json!({ "type": "text", "text": text });
+    mark(&mut value, part.cache.as_ref());
+    Some(value)
+}
+
+/// Marks a part to be cached, as Messages does.
+fn mark(value: &mut Value, cache: Option<&CacheMark>) {
+    if let Some(cache) = cache {
+        value["cache_control"] = json!({ "type": "ephemeral" });
+        if let Some(ttl) = &cache.ttl {
+            value["cache_control"]["ttl"] = json!(ttl);
+        }
+    }
 }
 
 /// The text of some parts as one string.
@@ -124,6 +176,7 @@ fn joined_text(parts: &[Part], between: &str) -> String {
 
 fn write_user(
     message: &Message,
+    keeps_marks: bool,
     messages: &mut Vec<Value>,
     notes: &mut Notes,
 ) -> RequestResult<()> {
@@ -133,12 +186,17 @@ fn write_user(
             Content::ToolResult(result) => {
                 messages.push(write_tool_result(result, &mut parts, notes)?);
             }
-            content => parts.extend(write_part(content, notes)?),
+            content => {
+                let mut written = write_part(content, notes)?;
+                let cache = part.cache.as_ref().filter(|_| keeps_marks);
+                written.iter_mut().for_each(|value| mark(value, cache));
+                parts.extend(written);
+            }
         }
     }
     match parts.as_mut_slice() {
         [] => {}
-        [only] if only["type"] == "text" => {
+        [only] if only["type"] == "text" && only.get("cache_control").is_none() => {
             let text = only["text"].take();
             messages.push(object([("role", "user".into()), ("content", text)]));
         }
@@ -204,20 +262,20 @@ fn write_part(content: &Content, notes: &mut Notes) -> RequestResult<Option<Valu
     }))
 }
 
-fn write_assistant(message: &Message) -> Value {
+fn write_assistant(message: &Message, notes: &mut Notes) -> Value {
     let mut calls = Vec::new();
     let mut thinking: Option<String> = None;
-    let mut refusal = None;
+    let mut refusal: Option<String> = None;
     for part in &message.parts {
         match &part.content {
             Content::ToolCall(call) => calls.push(write_tool_call(call)),
-            Content::Refusal(text) => refusal = Some(text),
+            Content::Refusal(text) => refusal.get_or_insert_default().push_str(text),
             Content::Thinking { text, .. } => thinking.get_or_insert_default().push_str(text),
-            Content::Text(_)
-            | Content::Image { .. }
+            Content::Text(_) => {}
+            Content::Image { .. }
             | Content::Document { .. }
             | Content::Audio(_)
-            | Content::ToolResult(_) => {}
+            | Content::ToolResult(_) => notes.dropped("assistant message", TEXT_ONLY),
         }
     }
     let text = joined_text(&message.parts, "");
@@ -244,11 +302,13 @@ fn write_tool_call(call: &ToolCall) -> Value {
     } else {
         call.arguments.clone()
     };
-    json!({
+    let mut written = json!({
         "id": call.id,
         "type": "function",
         "function": { "name": call.name, "arguments": arguments },
-    })
+    });
+    sign(&mut written, call.seal.as_ref());
+    written
 }
 
 fn write_tools(
@@ -284,8 +344,11 @@ fn write_tools(
 fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     let parameters = match &tool.input {
         ToolInput::Schema(schema) => tool_input(schema.as_ref(), &tool.name, notes),
-        ToolInput::FreeText(_) => {
+        ToolInput::FreeText(format) => {
             notes.rewritten(&tool.name, "a free-text tool becomes a function with one field");
+            if format.is_some() {
+                notes.dropped("format", "it belongs to tools that take free text");
+            }
             ToolDefinition::free_text_schema()
         }
     };
@@ -312,7 +375,7 @@ fn write_sampling(
     }
     let is_thinker = target.is_openai_reasoning_model();
     if let Some(max_tokens) = sampling.max_tokens {
-        let key = if target.wants_max_completion_tokens() {
+        let key = if servers::wants_max_completion_tokens(target) {
             "max_completion_tokens"
         } else {
             "max_tokens"
