@@ -18,9 +18,9 @@
 //!   know of the request.
 //! - [`embeddings`]: the same for vectors, between the two dialects that have them; `count`: for
 //!   counts of tokens. [`exchange`]: one request and its answer, whatever it asks for.
-//! - `bounds`, `mixed`, `names`, `ids`, `schema`, `servers`, `order`: what all dialects share: how
-//!   long a field may be, fields of another dialect, names of tools, ids and schemas that a vendor
-//!   refuses, odd servers, the order of events.
+//! - `bounds`, `mixed`, `instructions`, `names`, `ids`, `schema`, `servers`, `order`: what all
+//!   dialects share: how long a field may be, fields of another dialect, what instructions may
+//!   have, names of tools, ids and schemas that a vendor refuses, odd servers, the order of events.
 //! - [`fields`]: reading JSON objects field by field, with a path for every complaint. `json_out`:
 //!   writing them.
 //!
@@ -55,6 +55,7 @@ pub mod fields;
 pub mod gemini;
 pub mod history;
 mod ids;
+mod instructions;
 pub mod json_in;
 mod json_out;
 pub mod messages;

@@ -9,6 +9,7 @@
 
 pub mod error;
 mod logprobs;
+mod media_type;
 pub mod reply_in;
 pub mod reply_out;
 pub mod request_in;

@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::stream::{ReadStream, WriteStream};
 use super::stream_converter::StreamConverter;
 use super::target::TargetProfile;
-use super::{bounds, chat, gemini, ids, messages, names, responses};
+use super::{bounds, chat, gemini, ids, instructions, messages, names, responses};
 use crate::dialect::Dialect;
 use crate::gemini::{GeminiMethod, path_of};
 
@@ -125,6 +125,7 @@ impl DialectPair {
             return Err(RequestFault::invalid(field, "says nothing"));
         }
         let mut context = ReplyContext::of(&request, now_unix_s);
+        instructions::fit(&mut request, &mut notes);
         context.renamed_tools = names::fit(&mut request, self.target, &mut notes);
         ids::fit(&mut request, self.target);
         let body = match self.target {

@@ -260,6 +260,11 @@ impl GenerationRequest {
         })
     }
 
+    /// Offers these tools only, which says the same as a choice among them.
+    pub fn offer_only(&mut self, names: &[String]) {
+        self.tools.retain(|tool| names.contains(&tool.name));
+    }
+
     /// Adds a message, or its parts to the last message if that is of the same role and both are
     /// turns of the conversation.
     pub fn push(&mut self, role: Role, parts: Vec<Part>) {

@@ -8,6 +8,7 @@
 //!   break their own rules. [`splits`]: how a stream is cut. [`returns`]: there and back again.
 //!   [`hostile`]: damaged samples. [`bounds`]: what a converter holds. [`limits`]: how long a field
 //!   of a request may be. [`claude`]: what Claude models of different ages refuse.
+//!   [`odd`]: what is odd but legal. [`quiet`]: no field is lost without a word.
 //!   [`situations`]: what once went wrong.
 
 mod answers;
@@ -19,8 +20,10 @@ mod details;
 mod drive;
 mod hostile;
 mod limits;
+mod odd;
 mod order;
 mod page;
+mod quiet;
 mod readers;
 mod requests;
 mod returns;

@@ -51,7 +51,7 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationR
     for tool in fields.objects_up_to("tools", MAX_TOOLS)? {
         request.tools.push(read_tool(tool, notes)?);
     }
-    request.tool_choice = read_tool_choice(&mut fields)?;
+    request.tool_choice = read_tool_choice(&mut fields, &mut request)?;
     request.parallel_tools = fields.boolean("parallel_tool_calls")?;
     read_sampling(&mut fields, &mut request)?;
     request.reasoning = read_effort(&mut fields)?;
@@ -143,7 +143,10 @@ fn read_schema(body: &mut Fields<'_>) -> RequestResult<Option<Value>> {
     }
 }
 
-fn read_tool_choice(fields: &mut Fields<'_>) -> RequestResult<Option<ToolChoice>> {
+fn read_tool_choice(
+    fields: &mut Fields<'_>,
+    request: &mut GenerationRequest,
+) -> RequestResult<Option<ToolChoice>> {
     let words = "must be `none`, `auto`, `required` or name a tool";
     match fields.take_json("tool_choice") {
         None => Ok(None),
@@ -161,10 +164,30 @@ fn read_tool_choice(fields: &mut Fields<'_>) -> RequestResult<Option<ToolChoice>
             };
             match kind.as_str() {
                 "function" | "custom" => Ok(Some(ToolChoice::Named(named.required_name("name")?))),
-                "allowed_tools" => Err(RequestFault::impossible("`tool_choice.allowed_tools`")),
+                "allowed_tools" => read_allowed(named, request).map(Some),
                 _ => Err(choice.fault("type", words)),
             }
         }
+    }
+}
+
+/// A choice among some of the tools.
+fn read_allowed(
+    mut allowed: Fields<'_>,
+    request: &mut GenerationRequest,
+) -> RequestResult<ToolChoice> {
+    let mut names = Vec::new();
+    for mut tool in allowed.objects_up_to("tools", MAX_TOOLS)? {
+        let kind = tool.required_string("type")?;
+        let body = tool.object(&kind)?;
+        let mut body = body.ok_or_else(|| tool.fault(&kind, "is missing"))?;
+        names.push(body.required_name("name")?);
+    }
+    request.offer_only(&names);
+    match allowed.required_string("mode")?.as_str() {
+        "auto" => Ok(ToolChoice::Auto),
+        "required" => Ok(ToolChoice::Required),
+        _ => Err(allowed.fault("mode", "must be `auto` or `required`")),
     }
 }
 

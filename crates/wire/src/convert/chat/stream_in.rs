@@ -21,7 +21,6 @@ use crate::frame::Frame;
 pub struct ChatStreamReader {
     calls: CallSequence,
     is_started: bool,
-    has_calls: bool,
     has_refusal: bool,
     is_stopped: bool,
     is_over: bool,
@@ -125,7 +124,6 @@ impl ChatStreamReader {
         }
         self.has_refusal |= add(take_text(delta, "refusal"), StreamEvent::Refusal);
         for call in take_list(delta, "tool_calls") {
-            self.has_calls = true;
             self.calls.read(call, events)?;
         }
         Ok(())
@@ -138,7 +136,7 @@ impl ChatStreamReader {
         }
         self.calls.end_all(events);
         let reason = match reason {
-            StopReason::EndOfTurn if self.has_calls => StopReason::ToolUse,
+            StopReason::EndOfTurn if self.calls.has_begun() => StopReason::ToolUse,
             StopReason::EndOfTurn if self.has_refusal => StopReason::Refusal,
             reason => reason,
         };

@@ -18,6 +18,10 @@ pub(super) struct CallSequence {
     calls: Vec<PendingCall>,
     /// Ids for calls without one.
     ids: CallIds,
+    /// Whether any call has begun.
+    has_begun: bool,
+    /// The highest number of a call that has ended.
+    last_over: Option<u64>,
 }
 
 /// The most calls that may be incomplete at once.
@@ -52,7 +56,7 @@ impl CallSequence {
         events: &mut Vec<StreamEvent>,
     ) -> Result<(), ReplyFault> {
         let Value::Object(mut delta) = delta else { return Ok(()) };
-        let at = self.find(&mut delta);
+        let Some(at) = self.find(&mut delta) else { return Ok(()) };
         if self.calls.len() > MAX_PENDING {
             return Err(ReplyFault::TooLong);
         }
@@ -77,6 +81,11 @@ impl CallSequence {
         if held > HELD_LIMIT { Err(ReplyFault::TooLong) } else { Ok(()) }
     }
 
+    /// Whether the model has called a tool.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// Ends every call.
     pub(super) fn end_all(&mut self, events: &mut Vec<StreamEvent>) {
         while !self.calls.is_empty() {
@@ -84,8 +93,9 @@ impl CallSequence {
         }
     }
 
-    /// The call that a delta belongs to; a new id under a known number is a new call.
-    fn find(&mut self, delta: &mut Map<String, Value>) -> usize {
+    /// The call that a delta belongs to; a new id under a known number is a new call. None for a
+    /// delta that says nothing, or that comes late for a call that is over.
+    fn find(&mut self, delta: &mut Map<String, Value>) -> Option<usize> {
         let id = take_text(delta, "id");
         let index = delta.get("index").and_then(Value::as_u64);
         let known = self.calls.iter().rposition(|call| {
@@ -96,11 +106,20 @@ impl CallSequence {
             if self.calls[at].id.is_empty() {
                 self.calls[at].id = id;
             }
-            return at;
+            return Some(at);
         }
+        if id.is_empty() && (is_blank(delta) || (self.is_over(index) && !has_name(delta))) {
+            return None;
+        }
+        self.has_begun = true;
         let index = index.unwrap_or_default();
         self.calls.push(PendingCall { index, id, ..PendingCall::default() });
-        self.calls.len() - 1
+        Some(self.calls.len() - 1)
+    }
+
+    /// Whether the call of this number has ended; calls end in their order.
+    fn is_over(&self, index: Option<u64>) -> bool {
+        self.last_over.is_some_and(|last| index.unwrap_or_default() <= last)
     }
 
     fn release_first(&mut self, events: &mut Vec<StreamEvent>) {
@@ -116,6 +135,7 @@ impl CallSequence {
 
     fn end_first(&mut self, events: &mut Vec<StreamEvent>) {
         let mut call = self.calls.remove(0);
+        self.last_over = self.last_over.max(Some(call.index));
         call.start(&mut self.ids, events);
         if !call.arguments.is_empty() {
             events.push(StreamEvent::ToolCallDelta(call.arguments));
@@ -140,6 +160,19 @@ impl PendingCall {
             });
         }
     }
+}
+
+/// Whether a delta names a tool, as the first of a call does.
+fn has_name(delta: &Map<String, Value>) -> bool {
+    let names = ["function", "custom"].into_iter().filter_map(|kind| delta.get(kind)?.get("name"));
+    names.into_iter().any(|name| name.as_str().is_some_and(|name| !name.is_empty()))
+}
+
+/// Whether a delta says nothing of a call.
+fn is_blank(delta: &Map<String, Value>) -> bool {
+    let bodies = ["function", "custom"].into_iter().filter_map(|kind| delta.get(kind)?.as_object());
+    let mut texts = bodies.flat_map(|body| body.values().filter_map(Value::as_str));
+    texts.all(|text| text.trim().is_empty())
 }
 
 /// How far a JSON text has come, found without reading it twice.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
-use super::{schema, signature, spelling, thinking};
+use super::{media_type, schema, signature, spelling, thinking};
 use crate::convert::bounds::MAX_ID;
 use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::fields::{Fields, parsed};
@@ -145,6 +145,7 @@ fn message(
     for fields in content.objects("parts")? {
         part(fields, calls, notes, &mut parts)?;
     }
+    content.note_rest(notes);
     Ok((role, parts))
 }
 
@@ -167,8 +168,8 @@ fn part(
         let call = ToolCall { id, name, arguments, seal, is_free_text: false };
         parts.push(Part::new(Content::ToolCall(call)));
     } else if let Some(result) = fields.object("functionResponse")? {
-        parts.push(Part::new(Content::ToolResult(tool_result(result, calls)?)));
-    } else if let Some(source) = media(&mut fields)? {
+        parts.push(Part::new(Content::ToolResult(tool_result(result, calls, notes)?)));
+    } else if let Some(source) = media(&mut fields, notes)? {
         parts.push(source);
     } else if let Some(text) = fields.string("text")? {
         if is_thought {
@@ -195,19 +196,27 @@ fn part(
             }
             None => return Err(RequestFault::invalid("contents", "has an empty part")),
         }
+        return Ok(());
     }
+    fields.note_rest(notes);
     Ok(())
 }
 
-fn tool_result(mut fields: Fields<'_>, calls: &mut KnownCalls) -> RequestResult<ToolResult> {
+fn tool_result(
+    mut fields: Fields<'_>,
+    calls: &mut KnownCalls,
+    notes: &mut Notes,
+) -> RequestResult<ToolResult> {
     let name = fields.required_name("name")?;
     let id = fields.short("id", MAX_ID)?;
     let response = fields.take("response").unwrap_or(Value::Object(Map::new()));
     let (text, is_error) = result_text(response);
     let mut content = vec![Part::text(text)];
     for mut part in fields.objects("parts")? {
-        content.extend(media(&mut part)?);
+        content.extend(media(&mut part, notes)?);
+        part.note_rest(notes);
     }
+    fields.note_rest(notes);
     let call_id = calls.answered(id, &name);
     Ok(ToolResult { call_id, name: Some(name), content, is_error, is_free_text: false })
 }
@@ -228,14 +237,20 @@ fn result_text(response: Value) -> (String, bool) {
 }
 
 /// An image, document or sound.
-fn media(fields: &mut Fields<'_>) -> RequestResult<Option<Part>> {
+fn media(fields: &mut Fields<'_>, notes: &mut Notes) -> RequestResult<Option<Part>> {
     let (media_type, source) = if let Some(mut data) = fields.object("inlineData")? {
         let media_type = data.required_string("mimeType")?;
-        let data = data.required_string("data")?;
-        (media_type.clone(), MediaSource::Base64 { media_type, data })
+        let bytes = data.required_string("data")?;
+        data.note_rest(notes);
+        (media_type.clone(), MediaSource::Base64 { media_type, data: bytes })
     } else if let Some(mut file) = fields.object("fileData")? {
-        let media_type = file.string("mimeType")?;
+        let told = file.string("mimeType")?;
         let url = file.required_string("fileUri")?;
+        file.note_rest(notes);
+        if media_type::is_video_page(&url) {
+            return Err(RequestFault::impossible("video"));
+        }
+        let media_type = told.or_else(|| media_type::of_url(&url).map(str::to_owned));
         let is_stored = url.starts_with("https://generativelanguage.googleapis.com/");
         let source = match is_stored || !url.starts_with("http") {
             true => MediaSource::File { vendor: Vendor::Google, id: url },
@@ -284,7 +299,9 @@ fn tool_choice(
     request: &mut GenerationRequest,
     notes: &mut Notes,
 ) -> RequestResult<()> {
-    let Some(mut calling) = config.object("functionCallingConfig")? else { return Ok(()) };
+    let calling = config.object("functionCallingConfig")?;
+    config.note_rest(notes);
+    let Some(mut calling) = calling else { return Ok(()) };
     let names: Vec<String> = calling
         .list_up_to("allowedFunctionNames", MAX_TOOLS)?
         .into_iter()
@@ -296,20 +313,23 @@ fn tool_choice(
         Some("NONE") => ToolChoice::Disabled,
         Some("VALIDATED") => {
             notes.rewritten("toolConfig", "other vendors have no mode `VALIDATED`");
+            if !names.is_empty() {
+                request.offer_only(&names);
+            }
             ToolChoice::Auto
         }
         Some("ANY") => match names.as_slice() {
             [name] => ToolChoice::Named(name.clone()),
             [] => ToolChoice::Required,
             _ => {
-                // Only the allowed ones are offered, which says the same.
-                request.tools.retain(|tool| names.contains(&tool.name));
+                request.offer_only(&names);
                 ToolChoice::Required
             }
         },
         Some(_) => return Err(calling.fault("mode", "must be `AUTO`, `ANY` or `NONE`")),
     };
     request.tool_choice = Some(choice);
+    calling.note_rest(notes);
     Ok(())
 }
 
@@ -336,7 +356,11 @@ fn generation_config(mut config: Fields<'_>, request: &mut GenerationRequest) ->
         }
     }
     if let Some(thinking) = config.object("thinkingConfig")? {
-        request.reasoning = Some(thinking::read(&thinking.rest()));
+        let thinking = thinking.rest();
+        request.reasoning = Some(thinking::read(&thinking));
+        let rest = thinking.into_iter().filter(|(key, _)| !thinking::KNOWN.contains(&key.as_str()));
+        let named = |(key, value)| (format!("generationConfig.thinkingConfig.{key}"), value);
+        request.other.extend(rest.map(named));
     }
     let schema = config.take("responseJsonSchema").or(config.take("_responseJsonSchema"));
     let schema = schema.or(config.take("responseSchema").map(schema::read));

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::spelling::without_nulls;
-use super::{schema, signature, thinking};
+use super::{media_type, schema, signature, thinking};
 use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
 use crate::convert::notes::Notes;
@@ -261,7 +261,7 @@ fn media(source: &MediaSource, usual: &'static str, notes: &mut Notes) -> Reques
         MediaSource::Url { url, media_type } => {
             let guessed = || {
                 notes.rewritten("url", "its media type was guessed from its name");
-                type_of(url).unwrap_or(usual).to_owned()
+                media_type::of_url(url).unwrap_or(usual).to_owned()
             };
             let media_type = media_type.clone().unwrap_or_else(guessed);
             json!({"fileData": {"mimeType": media_type, "fileUri": url}})
@@ -270,24 +270,6 @@ fn media(source: &MediaSource, usual: &'static str, notes: &mut Notes) -> Reques
         MediaSource::File { .. } => {
             return Err(RequestFault::impossible("a file that another vendor keeps"));
         }
-    })
-}
-
-/// The media type that the end of an address says.
-fn type_of(url: &str) -> Option<&'static str> {
-    let path = url.split(['?', '#']).next().unwrap_or(url);
-    let ending = path.rsplit_once('.')?.1.to_ascii_lowercase();
-    Some(match ending.as_str() {
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "webp" => "image/webp",
-        "gif" => "image/gif",
-        "heic" => "image/heic",
-        "pdf" => "application/pdf",
-        "txt" => "text/plain",
-        "mp3" => "audio/mp3",
-        "wav" => "audio/wav",
-        _ => return None,
     })
 }
 
@@ -376,6 +358,9 @@ fn generation_config(
         config.insert("responseMimeType".into(), "application/json".into());
     }
     if let OutputFormat::Schema(output) = &request.output {
+        if output.description.is_some() {
+            notes.dropped("json_schema.description", "Gemini has no such field");
+        }
         let schema = schema::written(&output.schema, notes);
         config.insert("responseJsonSchema".into(), schema);
     }

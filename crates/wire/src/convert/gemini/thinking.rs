@@ -67,6 +67,9 @@ pub(super) fn refuses_penalties(model: &str) -> bool {
     name.starts_with("gemini-") && !is_of_2_0 && !is_last_of_1_5
 }
 
+/// The fields that are read.
+pub(super) const KNOWN: [&str; 3] = ["thinkingLevel", "thinkingBudget", "includeThoughts"];
+
 /// Reads the object.
 pub(super) fn read(config: &Map<String, Value>) -> Reasoning {
     let effort = config.get("thinkingLevel").and_then(Value::as_str).and_then(Effort::of_word);

@@ -60,6 +60,7 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationR
     read_output(&mut fields, &mut request, notes)?;
     if let Some(mut metadata) = fields.object("metadata")? {
         request.user = metadata.short("user_id", MAX_WORD)?;
+        metadata.note_rest(notes);
     }
     // A word that OpenAI has too, with other values.
     if fields.take("service_tier").is_some() {
@@ -90,14 +91,15 @@ fn read_output(
     let mut reasoning = None;
     if let Some(mut thinking) = fields.object("thinking")? {
         let budget_tokens = thinking.count("budget_tokens")?;
+        let is_shown = thinking.string("display")?.is_none_or(|word| word != "omitted");
         reasoning = Some(match thinking.required_string("type")?.as_str() {
             "disabled" => Reasoning { effort: Some(Effort::Off), ..Reasoning::default() },
-            "enabled" => Reasoning { effort: None, budget_tokens, is_shown: true },
+            "enabled" => Reasoning { effort: None, budget_tokens, is_shown },
             // The least that models which always think take.
             "between_tools" => {
-                Reasoning { effort: Some(Effort::Minimal), budget_tokens: None, is_shown: true }
+                Reasoning { effort: Some(Effort::Minimal), budget_tokens: None, is_shown }
             }
-            _ => Reasoning { effort: Some(Effort::Medium), budget_tokens: None, is_shown: true },
+            _ => Reasoning { effort: Some(Effort::Medium), budget_tokens: None, is_shown },
         });
     }
     let mut format = fields.object("output_format")?;
@@ -197,6 +199,7 @@ fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> RequestResult<Option<
         "text" => Content::Text(block.required_string("text")?),
         "image" => Content::Image { source: read_source(&mut block, notes)?, detail: None },
         "document" => {
+            note_citations(&mut block, notes)?;
             let name = block.string("title")?;
             Content::Document { source: read_source(&mut block, notes)?, name }
         }
@@ -229,7 +232,13 @@ fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> RequestResult<Option<
             is_error: block.boolean("is_error")?.unwrap_or_default(),
             is_free_text: false,
         }),
+        "tool_reference" => {
+            notes.rewritten(kind, "other dialects have it as text");
+            let name = block.required_name("tool_name")?;
+            Content::Text(format!("the tool `{name}` can be used"))
+        }
         "search_result" => {
+            note_citations(&mut block, notes)?;
             notes.rewritten(kind, "other dialects have it as text");
             Content::Text(read_search_result(&mut block, notes)?)
         }
@@ -245,6 +254,17 @@ fn read_block(mut block: Fields<'_>, notes: &mut Notes) -> RequestResult<Option<
     };
     block.note_rest(notes);
     Ok(Some(Part { content, cache }))
+}
+
+/// A wish for citations, which stands under the same name as the citations of an answer.
+fn note_citations(block: &mut Fields<'_>, notes: &mut Notes) -> RequestResult<()> {
+    let path = block.path("citations");
+    if let Some(mut wish) = block.object("citations")?
+        && wish.boolean("enabled")? == Some(true)
+    {
+        notes.dropped(path, "no other dialect cites documents of the client's");
+    }
+    Ok(())
 }
 
 /// What the client found itself and gives to the model: its title, where it is from, its text.

@@ -115,6 +115,9 @@ fn write_output(
             system.push(json!({ "type": "text", "text": JSON_INSTRUCTION }));
         }
         OutputFormat::Schema(output) => {
+            if output.description.is_some() {
+                notes.dropped("json_schema.description", "Messages has no such field");
+            }
             let schema = schema::answer(&output.schema, notes);
             let format = json!({ "type": "json_schema", "schema": schema });
             body.insert("output_config".into(), json!({ "format": format }));
@@ -139,6 +142,13 @@ fn write_messages(
             blocks.retain(|block| !is_thinking(block));
             if blocks.len() < before {
                 notes.dropped("thinking", "an instruction in the middle makes it invalid");
+            }
+        }
+        if message.role == Role::Assistant {
+            let before = blocks.len();
+            blocks.retain(|block| block["type"] != "image" && block["type"] != "document");
+            if blocks.len() < before {
+                notes.dropped("assistant message", "it may have no images or files");
             }
         }
         let role = match message.role {
@@ -213,7 +223,12 @@ fn write_block(content: &Content, notes: &mut Notes) -> RequestResult<Option<Val
         }
         Content::Audio(_) => return Err(RequestFault::impossible("audio")),
         Content::Thinking { text, seal } => return Ok(write_thinking(text, seal.as_ref(), notes)),
-        Content::ToolCall(call) => write_call(call)?,
+        Content::ToolCall(call) => {
+            if call.seal.is_some() {
+                notes.dropped("signature", "another vendor's signature means nothing here");
+            }
+            write_call(call)?
+        }
         Content::ToolResult(result) => {
             let content = write_all(&result.content, notes)?;
             let mut block = object([
@@ -354,8 +369,11 @@ fn write_called_tools(
 fn write_tool(tool: &ToolDefinition, notes: &mut Notes) -> Value {
     let input = match &tool.input {
         ToolInput::Schema(schema) => tool_input(schema.as_ref(), &tool.name, notes),
-        ToolInput::FreeText(_) => {
+        ToolInput::FreeText(format) => {
             notes.rewritten(&tool.name, "a free-text tool becomes one with a single field");
+            if format.is_some() {
+                notes.dropped("format", "Messages has no tools that take free text");
+            }
             ToolDefinition::free_text_schema()
         }
     };

@@ -23,6 +23,9 @@ use crate::convert::request::{
 };
 use crate::dialect::Dialect;
 
+/// Why nothing is stored.
+pub(super) const NOT_KEPT: &str = "an answer that was converted is kept by nobody";
+
 /// Fields that refer to what OpenAI keeps.
 const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
@@ -70,10 +73,15 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationR
     request.reasoning = reasoning(&mut fields)?;
     request.output = output(&mut fields, &mut request)?;
     let alternatives = fields.count("top_logprobs")?;
-    let include = fields.list("include")?;
-    let wants_logprobs = include
-        .into_iter()
-        .any(|it| it.into_text().is_some_and(|it| it == "message.output_text.logprobs"));
+    let mut wants_logprobs = false;
+    for word in fields.list("include")? {
+        match word.into_text().as_deref() {
+            Some("message.output_text.logprobs") => wants_logprobs = true,
+            // Whatever a provider encrypts is kept anyway.
+            Some("reasoning.encrypted_content") => {}
+            _ => notes.dropped("include", "only OpenAI's own tools and items have it"),
+        }
+    }
     request.sampling = Sampling {
         max_tokens: fields.count("max_output_tokens")?,
         temperature: fields.number("temperature")?,
@@ -81,7 +89,10 @@ pub fn read_request(body: &[u8], notes: &mut Notes) -> RequestResult<GenerationR
         logprobs: alternatives.or(wants_logprobs.then_some(0)),
         ..Sampling::default()
     };
-    for key in ["model", "store", "stream_options"] {
+    if fields.boolean("store")? == Some(true) {
+        notes.dropped("store", NOT_KEPT);
+    }
+    for key in ["model", "stream_options"] {
         // They say nothing about the answer itself.
         fields.take(key);
     }
@@ -262,8 +273,7 @@ fn tool_choice(
             for mut tool in choice.objects_up_to("tools", MAX_TOOLS)? {
                 names.extend(tool.short("name", MAX_NAME)?);
             }
-            // Only the allowed ones are offered, which says the same.
-            request.tools.retain(|tool| names.contains(&tool.name));
+            request.offer_only(&names);
             mode(&word)
         }
         _ => {

@@ -9,6 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use super::content;
+use super::request_in::NOT_KEPT;
 use crate::convert::chat::request_out::MAX_LOGPROBS;
 use crate::convert::fault::{RequestFault, RequestResult};
 use crate::convert::json_out::{bytes, object};
@@ -102,6 +103,9 @@ fn turn(message: &Message, items: &mut Vec<Value>, notes: &mut Notes) -> Request
         match &part.content {
             Content::ToolCall(call) => {
                 close(&mut open, items);
+                if call.seal.is_some() {
+                    notes.dropped("signature", "another vendor's signature means nothing here");
+                }
                 items.push(call_item(call));
             }
             Content::ToolResult(result) => {
@@ -356,8 +360,12 @@ fn the_rest(request: &GenerationRequest, body: &mut Map<String, Value>, notes: &
                 body.entry("text").or_insert_with(|| json!({}))["verbosity"] = value.clone();
                 continue;
             }
-            // What is stored is for the provider alone; nothing is stored here.
-            "store" => continue,
+            "store" => {
+                if *value == true {
+                    notes.dropped("store", NOT_KEPT);
+                }
+                continue;
+            }
             _ => {
                 notes.dropped(key, NONE);
                 continue;

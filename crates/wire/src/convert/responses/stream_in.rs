@@ -41,8 +41,8 @@ pub struct ResponsesStreamReader {
     with_deltas: BTreeSet<(u64, u64)>,
     /// The item and the part of reasoning that was told last.
     last_summary: Option<(u64, u64)>,
-    /// The item whose text was told last.
-    last_text: Option<u64>,
+    /// The items whose text was told, until they are done.
+    with_text: BTreeSet<u64>,
 }
 
 impl ReadStream for ResponsesStreamReader {
@@ -51,7 +51,8 @@ impl ReadStream for ResponsesStreamReader {
             return Ok(());
         }
         let Some(data) = frame.data() else { return Ok(()) };
-        if data.trim_ascii() == b"[DONE]" {
+        let said = data.trim_ascii();
+        if said.is_empty() || said == b"[DONE]" {
             return Ok(());
         }
         let value: Value = serde_json::from_slice(&data).map_err(|_| ReplyFault::NotJson)?;
@@ -60,7 +61,8 @@ impl ReadStream for ResponsesStreamReader {
         };
         let kind = take_text(&mut map, "type");
         let result = self.event(&kind, map, events);
-        if self.held_bytes > HELD_LIMIT || self.with_deltas.len() > MAX_OPEN {
+        let is_wide = self.with_deltas.len() > MAX_OPEN || self.with_text.len() > MAX_OPEN;
+        if self.held_bytes > HELD_LIMIT || is_wide {
             return Err(ReplyFault::TooLong);
         }
         result
@@ -182,7 +184,10 @@ impl ResponsesStreamReader {
                 self.tell(item, StreamEvent::ToolCallEnd, events);
             }
             // An item that came without deltas is told as a whole.
-            "message" if self.last_text != Some(item) => self.whole_message(item, done, events),
+            "message" if !self.with_text.remove(&item) => {
+                self.whole_message(item, done, events);
+                self.with_text.remove(&item);
+            }
             "reasoning" => {
                 if self.last_summary.is_none_or(|(of, _)| of != item) {
                     let text = reply_in::thinking_text(&mut done);
@@ -221,7 +226,7 @@ impl ResponsesStreamReader {
             return;
         }
         self.refuses |= is_refusal;
-        self.last_text = Some(item);
+        self.with_text.insert(item);
         let event = if is_refusal { StreamEvent::Refusal(text) } else { StreamEvent::Text(text) };
         self.tell(item, event, events);
     }
