@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
         Self::of_text(value.get(), known)
     }
 
-    fn of_text(text: &'a str, known: &[&'static str]) -> Result<Self, Flaw> {
+    pub(crate) fn of_text(text: &'a str, known: &[&'static str]) -> Result<Self, Flaw> {
         if !text.trim_ascii_start().starts_with('{') {
             serde_json::from_str::<IgnoredAny>(text)?;
             return Err(Flaw::NotAnObject);

@@ -8,6 +8,8 @@
 //! | stateless | session | log lines come only at the level that the request asked for; what the
 //!   server asks, the client is asked with the answer to its request (`parked`) |
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_core::time::{Millis, Now};
@@ -67,7 +69,7 @@ impl Hub {
             let is_shared = server.is_some_and(|it| it.is_shared_child());
             if is_able && kept.level.is_none() && !is_shared {
                 kept.level = Some("debug".to_owned());
-                let params = RawValue::from_string(r#"{"level":"debug"}"#.to_owned()).ok();
+                let params = Some(r#"{"level":"debug"}"#.into());
                 let inquiry = Inquiry { method: "logging/setLevel", params, origin: None };
                 let owner = ExchangeOwner::Before(id);
                 let exchange = self.ask(env, link, inquiry, Replayability::Repeatable, owner);
@@ -81,7 +83,7 @@ impl Hub {
     pub(super) fn inquiry_of(&self, id: CallId) -> Option<Inquiry> {
         let call = self.calls.get(id)?;
         let Requested::Relay(what) = call.requested else { return None };
-        let params = call.relay.route.as_ref()?.params.clone();
+        let params = Arc::clone(&call.relay.route.as_ref()?.params);
         Some(Inquiry { method: what.method(), params: Some(params), origin: Some(id) })
     }
 
@@ -205,14 +207,9 @@ impl Hub {
         let link = call.relay.link?;
         let route = call.relay.route.as_mut()?;
         let replayability = route.replayability;
-        let mut params = Params::parse(Some(&route.params)).unwrap_or_default();
+        let mut params = Params::of_text(&route.params).unwrap_or_default();
         it.needed.answer(&mut params, it.answers);
-        let Ok(params) = RawValue::from_string(params.to_json()) else {
-            let error = error_object(INTERNAL_ERROR, "the answers are no JSON", None);
-            self.answered(env, id, Answered::Reply(Err(error.into())));
-            return None;
-        };
-        route.params = params;
+        route.params = params.to_json().into();
         let inquiry = self.inquiry_of(id)?;
         let exchange = self.ask(env, link, inquiry, replayability, ExchangeOwner::Call(id));
         self.asking(id, exchange)

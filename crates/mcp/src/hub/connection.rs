@@ -12,6 +12,7 @@
 //! - While a server waits for the client (for a person, perhaps) the time of its call stands still,
 //!   a bounded number of times.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -96,15 +97,38 @@ pub(super) struct Pending {
     rounds: u32,
 }
 
+/// The params of a request to be sent.
+pub(super) enum OutboundParams<'a> {
+    /// Taken apart.
+    Fields(Params<'a>),
+    /// An object as text, which is taken apart only if something in it has to change.
+    Text(&'a str),
+}
+
 /// A request to be sent.
 pub(super) struct Outbound<'a> {
     pub(super) method: &'a str,
-    pub(super) params: Params<'a>,
+    pub(super) params: OutboundParams<'a>,
     /// On whose behalf.
     pub(super) profile: Arc<ClientProfile>,
     pub(super) origin: Option<CallId>,
     pub(super) within: Millis,
     pub(super) asker: Asker,
+}
+
+impl<'a> OutboundParams<'a> {
+    /// None at all.
+    pub(super) fn none() -> Self {
+        Self::Fields(Params::default())
+    }
+
+    /// Taken apart. Text was put together from what had been taken apart, so it can be again.
+    fn read(self) -> Params<'a> {
+        match self {
+            Self::Fields(params) => params,
+            Self::Text(text) => Params::of_text(text).unwrap_or_default(),
+        }
+    }
 }
 
 impl<'a> Outbound<'a> {
@@ -116,6 +140,7 @@ impl<'a> Outbound<'a> {
         within: Millis,
         asker: Asker,
     ) -> Self {
+        let params = OutboundParams::Fields(params);
         Self { method, params, profile, origin: None, within, asker }
     }
 }
@@ -144,7 +169,7 @@ impl Hub {
 
     /// Sends a request. Its end is told to whoever asked, exactly once.
     pub(super) fn send_request(&mut self, now: Now, talk: ConnectionId, out: Outbound<'_>) {
-        let Outbound { method, mut params, profile, origin, within, asker } = out;
+        let Outbound { method, params, profile, origin, within, asker } = out;
         let Some(conversation) = self.connections.get_mut(talk) else {
             return self.replies.push_back((asker, ServerReply::Failed(not_sent(closing()))));
         };
@@ -158,16 +183,27 @@ impl Hub {
         conversation.pending.insert(call, pending);
         let origin = origin.and_then(|origin| self.calls.get(origin));
         let wants_progress = origin.is_some_and(|it| it.progress.is_some());
-        // A `_meta` that is no object was refused when the message came in.
-        drop(params.set_progress_token(wants_progress.then_some(call)));
-        drop(params.strip_reserved());
-        let headers = is_stateless.then(|| {
-            let info = origin.and_then(|it| it.info()).unwrap_or(&profile.info);
-            let level = origin.and_then(|it| it.level.as_deref());
-            let mirrored = origin.map(|it| it.mirrored.as_slice()).unwrap_or_default();
-            stamp(method, &mut params, (info, &profile.capabilities, level), mirrored)
-        });
-        let text = (!params.is_empty()).then(|| params.to_json());
+        let mut headers = None;
+        let text = match params {
+            OutboundParams::Text(text)
+                if !is_stateless && !wants_progress && !Params::may_have_meta(text) =>
+            {
+                Some(Cow::Borrowed(text))
+            }
+            params => {
+                let mut params = params.read();
+                // A `_meta` that is no object was refused when the message came in.
+                drop(params.set_progress_token(wants_progress.then_some(call)));
+                drop(params.strip_reserved());
+                headers = is_stateless.then(|| {
+                    let info = origin.and_then(|it| it.info()).unwrap_or(&profile.info);
+                    let level = origin.and_then(|it| it.level.as_deref());
+                    let mirrored = origin.map(|it| it.mirrored.as_slice()).unwrap_or_default();
+                    stamp(method, &mut params, (info, &profile.capabilities, level), mirrored)
+                });
+                (!params.is_empty()).then(|| Cow::Owned(params.to_json()))
+            }
+        };
         let message = message::request(&Id::number(call), method, text.as_deref());
         let message = match origin.and_then(|it| it.large.as_ref()) {
             Some(large) => large.put_back(&message),

@@ -291,11 +291,9 @@ impl Hub {
             if !kept.info.as_ref().is_some_and(|info| info.can("logging")) {
                 continue;
             }
-            if let Ok(params) = RawValue::from_string(format!(r#"{{"level":"{level}"}}"#)) {
-                let (method, origin) = ("logging/setLevel", None);
-                let inquiry = Inquiry { method, params: Some(params), origin };
-                self.ask(env, link, inquiry, Replayability::Repeatable, ExchangeOwner::Nobody);
-            }
+            let params = Some(format!(r#"{{"level":"{level}"}}"#).into());
+            let inquiry = Inquiry { method: "logging/setLevel", params, origin: None };
+            self.ask(env, link, inquiry, Replayability::Repeatable, ExchangeOwner::Nobody);
         }
         Ok("{}".to_owned())
     }

@@ -17,13 +17,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use tidegate_core::{
     outcome::OutcomeKind,
     time::{Millis, Now},
 };
 
-use super::connection::{Asker, Outbound, ServerReply};
+use super::connection::{Asker, Outbound, OutboundParams, ServerReply};
 use super::effect::{Effect, Metric};
 use super::ids::{CallId, ConnectionId, ExchangeId, JoinId, LinkId, ServerId};
 use super::schedule::Task;
@@ -33,7 +32,7 @@ use crate::{
     cause::{Cause, Delivery},
     health::{self, Failure, Reply as Meaning},
     link::{Generation, Link},
-    message::{Params, read_error},
+    message::read_error,
 };
 
 /// Who hears how an exchange ended.
@@ -59,7 +58,8 @@ pub(super) enum ExchangeOwner {
 #[derive(Debug)]
 pub(super) struct Inquiry {
     pub(super) method: &'static str,
-    pub(super) params: Option<Box<RawValue>>,
+    /// An object as text.
+    pub(super) params: Option<Arc<str>>,
     pub(super) origin: Option<CallId>,
 }
 
@@ -381,8 +381,8 @@ impl Hub {
         let client = client.and_then(|it| self.clients.get(it));
         let profile = client.map_or(&link.profile, |client| &client.profile);
         let profile = Arc::clone(profile);
-        // Params were taken apart before, so they can be again.
-        let params = Params::parse(inquiry.params.as_deref()).unwrap_or_default();
+        let params = inquiry.params.as_deref();
+        let params = params.map_or_else(OutboundParams::none, OutboundParams::Text);
         let method = inquiry.method;
         let out = Outbound { method, params, profile, origin, within, asker };
         self.send_request(now, talk, out);

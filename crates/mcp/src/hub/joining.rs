@@ -14,7 +14,6 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tidegate_core::time::{Millis, Now};
 
 use super::exchange::{ExchangeEnd, ExchangeOwner, Inquiry};
@@ -584,7 +583,7 @@ impl Hub {
             let is_new =
                 self.links.get_mut(new).is_some_and(|it| it.subscriptions.insert(uri.clone()));
             if is_new {
-                let params = RawValue::from_string(format!(r#"{{"uri":{}}}"#, quoted(&uri))).ok();
+                let params = Some(format!(r#"{{"uri":{}}}"#, quoted(&uri)).into());
                 let inquiry = Inquiry { method: "resources/subscribe", params, origin: None };
                 let replayability = Replayability::Repeatable;
                 self.ask(env, new, inquiry, replayability, ExchangeOwner::Nobody);

@@ -21,7 +21,8 @@ use crate::{
 pub(super) struct CallRoute {
     /// A reload may move it, so it is not known by its place.
     pub(super) group: Arc<ServerGroup>,
-    pub(super) params: Box<RawValue>,
+    /// An object as text.
+    pub(super) params: Arc<str>,
     pub(super) replayability: Replayability,
     pub(super) progress: Option<Box<RawValue>>,
     /// The `name` that the client wrote, for the record of the call.
@@ -58,13 +59,13 @@ impl Hub {
         let mut mirrored = Vec::new();
         let (slot, replayability) = match what {
             Relayed::CallTool => {
-                let name = text(&params, "name")?;
-                let offered = catalogue.tool(&name).filter(|it| self.may_use(client, it.server));
+                let name = named.as_deref().ok_or_else(|| missing("name"))?;
+                let offered = catalogue.tool(name).filter(|it| self.may_use(client, it.server));
                 let Some(offered) = offered else {
-                    let nearest = catalogue.nearest_tool(&name, |slot| self.sees(client, slot));
+                    let nearest = catalogue.nearest_tool(name, |slot| self.sees(client, slot));
                     let hint = nearest.map(|it| format!("; did you mean `{it}`?"));
                     let hint = hint.unwrap_or_default();
-                    let message = format!("unknown tool: `{}`{hint}", shown(&name));
+                    let message = format!("unknown tool: `{}`{hint}", shown(name));
                     return Err((INVALID_PARAMS, message));
                 };
                 params.set_text("name", &offered.own);
@@ -84,9 +85,9 @@ impl Hub {
                 (offered.server, if may_replay { repeatable } else { Replayability::Once })
             }
             Relayed::GetPrompt => {
-                let name = text(&params, "name")?;
-                let offered = catalogue.prompt(&name).filter(|it| self.may_use(client, it.server));
-                let offered = offered.ok_or_else(|| unknown_prompt(&name))?;
+                let name = named.as_deref().ok_or_else(|| missing("name"))?;
+                let offered = catalogue.prompt(name).filter(|it| self.may_use(client, it.server));
+                let offered = offered.ok_or_else(|| unknown_prompt(name))?;
                 params.set_text("name", &offered.own);
                 (offered.server, Replayability::Repeatable)
             }
@@ -103,8 +104,7 @@ impl Hub {
             // A `_meta` that is no object was refused when the message came in.
             drop(params.set_trace_parent(&trace.header));
         }
-        let params = RawValue::from_string(params.to_json());
-        let params = params.map_err(|flaw| (INVALID_PARAMS, format!("params: {flaw}")))?;
+        let params = params.to_json().into();
         let group = self.group_at(client, slot).ok_or_else(gone)?;
         let (name, tool) = (named, described);
         Ok(CallRoute { group, params, replayability, progress, name, tool, mirrored, trace })
@@ -116,7 +116,7 @@ impl Hub {
         catalogue: &Catalogue,
         params: &Params<'_>,
     ) -> Result<usize, NoRoute> {
-        let uri = text(params, "uri")?;
+        let uri = params.text("uri").ok_or_else(|| missing("uri"))?;
         if let Some(slot) = self.slot_of_uri(client, catalogue, &uri) {
             return Ok(slot);
         }
@@ -201,8 +201,8 @@ impl Hub {
             Requested::Relay(Relayed::Unsubscribe) => false,
             Requested::Relay(_) | Requested::List(_) => return None,
         };
-        let params = call.relay.route.as_ref().map(|it| &*it.params);
-        let uri = Params::parse(params).ok().and_then(|params| params.text("uri"));
+        let params = call.relay.route.as_ref().and_then(|it| Params::of_text(&it.params).ok());
+        let uri = params.and_then(|params| params.text("uri"));
         let is_stateless = self.is_stateless(link);
         if let Some(uri) = uri {
             self.note_subscription(client, link, uri, is_wanted);
@@ -237,8 +237,8 @@ impl Hub {
     }
 }
 
-fn text(params: &Params<'_>, name: &str) -> Result<String, NoRoute> {
-    params.text(name).ok_or_else(|| (INVALID_PARAMS, format!("params need a text `{name}`")))
+fn missing(name: &str) -> NoRoute {
+    (INVALID_PARAMS, format!("params need a text `{name}`"))
 }
 
 fn unknown_prompt(name: &str) -> NoRoute {

@@ -36,6 +36,21 @@ impl<'a> Params<'a> {
         params.map_or_else(|| Ok(Self::default()), |params| Fields::of(params, KNOWN).map(Self))
     }
 
+    /// Takes the text of params apart that was checked before.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_text(text: &'a str) -> Result<Self, Flaw> {
+        Fields::of_text(text, KNOWN).map(Self)
+    }
+
+    /// Whether params may hold a `_meta`, by their text alone: most have none, and need not be taken
+    /// apart to see that. A letter of a key can only be written in another way with `\u`.
+    #[must_use]
+    pub fn may_have_meta(text: &str) -> bool {
+        text.contains("_meta") || text.contains("\\u")
+    }
+
     /// Whether there is no field.
     #[must_use]
     pub fn is_empty(&self) -> bool {

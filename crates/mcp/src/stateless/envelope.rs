@@ -65,10 +65,8 @@ pub fn belongs(method: &str, params: Option<&RawValue>, version_header: Option<&
 /// Whether a request says itself, in `_meta`, that it belongs to the stateless era.
 #[must_use]
 pub fn stands_alone(params: Option<&RawValue>) -> bool {
-    // Most requests of a session have no `_meta`, and need not be taken apart to see that. A letter
-    // of a key can only be written in another way with `\u`.
-    let may_say = |it: &&RawValue| it.get().contains("_meta") || it.get().contains("\\u");
-    let Some(params) = params.filter(may_say) else { return false };
+    let params = params.filter(|it| Params::may_have_meta(it.get()));
+    let Some(params) = params else { return false };
     Params::parse(Some(params)).is_ok_and(|params| params.meta(PROTOCOL_VERSION).is_some())
 }
 
