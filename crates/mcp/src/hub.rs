@@ -31,6 +31,7 @@ pub mod ids;
 mod joining;
 mod keepalive_task;
 mod last_words;
+mod lean;
 mod link;
 mod listening;
 mod listens;

@@ -195,7 +195,8 @@ impl<B: Clone> Ring<B> {
 /// The streams of one session. Number 0 belongs to no request.
 #[derive(Debug)]
 pub struct Replay<B> {
-    rings: BTreeMap<u32, Ring<B>>,
+    /// In boxes, because a node of the map has room for eleven, and most sessions have two.
+    rings: BTreeMap<u32, Box<Ring<B>>>,
     ended: VecDeque<u32>,
     next: u32,
     /// Bytes that may be kept without a reader.
@@ -216,7 +217,7 @@ impl<B: Clone> Replay<B> {
     }
 
     fn keeping(max: usize) -> Self {
-        let rings = BTreeMap::from([(0, Ring::default())]);
+        let rings = BTreeMap::from([(0, Box::default())]);
         Self { rings, ended: VecDeque::new(), next: 1, max }
     }
 
@@ -224,20 +225,20 @@ impl<B: Clone> Replay<B> {
     pub fn begin(&mut self) -> u32 {
         let number = self.next;
         self.next = number.wrapping_add(1).max(1);
-        self.rings.insert(number, Ring::default());
+        self.rings.insert(number, Box::default());
         number
     }
 
     /// The number that the next event of a stream gets.
     #[must_use]
     pub fn next_number(&self, stream: u32) -> u64 {
-        self.rings.get(&stream).map_or(0, Ring::end_number)
+        self.rings.get(&stream).map_or(0, |ring| ring.end_number())
     }
 
     /// Bytes that are kept and no reader is waiting for.
     #[must_use]
     pub fn idle_bytes(&self) -> usize {
-        self.rings.values().map(Ring::idle_bytes).sum()
+        self.rings.values().map(|ring| ring.idle_bytes()).sum()
     }
 
     /// Takes an event. `note` takes the place of an answer that does not fit.
@@ -413,9 +414,9 @@ impl<B: Clone> Replay<B> {
         while idle.saturating_add(more) > self.max {
             let ended = self.ended.iter().copied();
             let order: Vec<u32> = ended.chain(self.rings.keys().copied()).collect();
-            let forgotten = order
-                .into_iter()
-                .any(|number| self.rings.get_mut(&number).is_some_and(Ring::forget_oldest_sent));
+            let forgotten = order.into_iter().any(|number| {
+                self.rings.get_mut(&number).is_some_and(|ring| ring.forget_oldest_sent())
+            });
             if !forgotten {
                 return false;
             }

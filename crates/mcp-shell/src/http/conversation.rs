@@ -130,9 +130,18 @@ impl HttpConversation {
 
     /// Drops a call under way.
     pub(crate) fn forget(&self, call: u64) {
-        let task = self.calls.borrow_mut().remove(&call);
-        drop(task);
+        drop(self.take_call(call));
         self.call_ended.notify_one();
+    }
+
+    fn take_call(&self, call: u64) -> Option<Owned> {
+        let mut calls = self.calls.borrow_mut();
+        let task = calls.remove(&call);
+        if calls.is_empty() {
+            // An idle session holds no memory for calls.
+            *calls = BTreeMap::new();
+        }
+        task
     }
 
     /// A call's own task says how it ended.
@@ -143,7 +152,7 @@ impl HttpConversation {
             }
             self.tell(ConnectionEvent::Unanswered { call, failure }).await;
         }
-        if let Some(task) = self.calls.borrow_mut().remove(&call) {
+        if let Some(task) = self.take_call(call) {
             task.detach();
         }
         self.call_ended.notify_one();

@@ -45,7 +45,8 @@ pub(super) async fn run(talk: Rc<HttpConversation>, before: Before) {
     let mut was_open = false;
     let mut wait = WAIT_MIN;
     loop {
-        match ask(&talk, resume.clone(), was_open).await {
+        // In a box of its own: asking takes kilobytes, and this task lives as long as its session.
+        match Box::pin(ask(&talk, resume.clone(), was_open)).await {
             ListenReply::Never => return,
             ListenReply::Lost(failure) => return talk.lose(failure),
             ListenReply::NotNow => {}

@@ -16,6 +16,7 @@ use tidegate_core::time::{Millis, Now};
 use super::effect::{Effect, McpAnswer, Metric};
 use super::event::{LargeArguments, RequestToken};
 use super::ids::{CallId, ClientId, ConnectionId, ReaderId};
+use super::lean::take_out;
 use super::relay::{Relay, Relayed};
 use super::schedule::Task;
 use super::streams::StreamRef;
@@ -367,7 +368,7 @@ impl Hub {
     /// A call of a session has ended.
     fn call_ended(&mut self, env: &mut Env<'_>, client: ClientId, id: &Id) {
         if let Some(kept) = self.clients.get_mut(client) {
-            kept.calls.remove(id);
+            take_out(&mut kept.calls, id);
         }
         self.used(env.now, client);
         self.schedule.arm_by(Task::Reap, env.now.after(self.settings.idle));

@@ -26,6 +26,7 @@ use tidegate_core::{
 use super::effect::{Effect, LogLine};
 use super::event::{ConnectionEvent, LargeAnswer};
 use super::ids::{CallId, ConnectionId, ExchangeId, LinkId, ServerId};
+use super::lean::take_out;
 use super::profile::{ClientProfile, ProfileKey};
 use super::record::{FIRST_EPOCH, UpstreamSession, request_number};
 use super::schedule::Task;
@@ -246,7 +247,7 @@ impl Hub {
     /// Nobody waits for a request any more: its server is told.
     pub(super) fn give_up(&mut self, talk: ConnectionId, call: u64) {
         let Some(conversation) = self.connections.get_mut(talk) else { return };
-        let Some(pending) = conversation.pending.remove(&call) else { return };
+        let Some(pending) = take_out(&mut conversation.pending, &call) else { return };
         self.schedule.disarm(Task::Answer(talk, call));
         let origin = pending.origin.and_then(|it| self.calls.get(it));
         let reason = match origin.and_then(|it| it.cancelled.as_ref()) {
@@ -389,7 +390,7 @@ impl Hub {
 
     fn settle(&mut self, talk: ConnectionId, call: u64, reply: ServerReply) {
         let Some(conversation) = self.connections.get_mut(talk) else { return };
-        if let Some(pending) = conversation.pending.remove(&call) {
+        if let Some(pending) = take_out(&mut conversation.pending, &call) {
             self.schedule.disarm(Task::Answer(talk, call));
             self.replies.push_back((pending.asker, reply));
             self.retire_if_quiet(talk);

@@ -26,6 +26,7 @@ use super::calls::Made;
 use super::effect::{Effect, McpAnswer, Metric};
 use super::event::RequestToken;
 use super::ids::{CallId, ClientId, ReaderId, StreamId};
+use super::lean::take_out;
 use super::record::FIRST_EPOCH;
 use super::retained::Account;
 use super::schedule::Task;
@@ -349,7 +350,7 @@ impl Hub {
         let gone = std::cell::Cell::new(0);
         if let Some((streams, number)) = self.streams(stream) {
             if streams.readers.get(&number) == Some(&id) {
-                streams.readers.remove(&number);
+                take_out(&mut streams.readers, &number);
             }
             let name = is_resumable.then_some((&*streams.prefix, number));
             streams.replay.detach(number, reader, |id, at| {
