@@ -26,6 +26,8 @@ use crate::install::{debian, python, quietly};
 use crate::stage::Stage;
 use crate::{deny, docs, say};
 
+use self::sessions::Build;
+
 const VALIDATE_HELP: &str = "the manifests are in `ops/kubernetes`";
 
 /// Kinds that Kubernetes itself does not know.
@@ -39,14 +41,16 @@ pub(crate) fn run() -> anyhow::Result<()> {
     debian("haproxy", "haproxy")?;
     let gateway = Gateway::build()?;
     sessions::run(&gateway)?;
-    sessions::measure(&gateway, None)
+    sessions::measure(&gateway, Build::OfTests)
 }
 
 /// Measures only.
 pub(crate) fn measure(binary: Option<&str>) -> anyhow::Result<()> {
     have_store()?;
-    let gateway = Gateway::build()?;
-    sessions::measure(&gateway, binary.map(Path::new))
+    match binary {
+        Some(binary) => sessions::measure(&Gateway::at(Path::new(binary))?, Build::Optimised),
+        None => sessions::measure(&Gateway::build()?, Build::OfTests),
+    }
 }
 
 /// Installs `redis-server` where it is missing.

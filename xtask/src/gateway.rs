@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::deny;
 use crate::stage::Stage;
@@ -33,10 +33,38 @@ impl Gateway {
         Self::in_target()
     }
 
+    /// One that is there already: nothing is built.
+    pub(crate) fn at(binary: &Path) -> anyhow::Result<Self> {
+        let is_file = binary.is_file();
+        ensure!(is_file, "`{}` is no file: build it first, or name no binary", binary.display());
+        Ok(Self { binary: binary.to_owned(), target: target_folder()? })
+    }
+
     fn in_target() -> anyhow::Result<Self> {
-        let metadata = deny::metadata()?;
-        let target = metadata["target_directory"].as_str();
-        let target = Path::new(target.context("cargo names no target folder")?).to_owned();
+        let target = target_folder()?;
         Ok(Self { binary: target.join("debug").join("tidegate"), target })
+    }
+}
+
+fn target_folder() -> anyhow::Result<PathBuf> {
+    let metadata = deny::metadata()?;
+    let target = metadata["target_directory"].as_str();
+    Ok(Path::new(target.context("cargo names no target folder")?).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::Gateway;
+
+    #[test]
+    fn a_binary_that_is_named_is_used_as_it_is_and_must_be_there() {
+        let own = std::env::current_exe().unwrap_or_default();
+        let used = Gateway::at(&own).map(|it| it.binary);
+        assert_eq!(used.unwrap_or_default(), own);
+        let problem = Gateway::at(Path::new("no/such/tidegate")).map(|_| ());
+        let problem = problem.err().map(|it| it.to_string()).unwrap_or_default();
+        assert!(problem.contains("no/such/tidegate"), "{problem}");
     }
 }

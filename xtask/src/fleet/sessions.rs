@@ -20,12 +20,20 @@ pub(super) fn run(gateway: &Gateway) -> anyhow::Result<()> {
     program(gateway, "sessions.py", &[&gateway.binary, &packages])
 }
 
-/// What a fleet costs, and how quick it is, with the gateway of the tests or an optimised one.
-pub(super) fn measure(gateway: &Gateway, optimised: Option<&Path>) -> anyhow::Result<()> {
-    match optimised {
-        Some(binary) => program(gateway, "measure.py", &[binary, Path::new("optimised")]),
-        None => program(gateway, "measure.py", &[&gateway.binary]),
-    }
+/// How a gateway that is measured was built: CPU time is judged of an optimised one only.
+#[derive(Clone, Copy)]
+pub(super) enum Build {
+    OfTests,
+    Optimised,
+}
+
+/// What a fleet costs, and how quick it is.
+pub(super) fn measure(gateway: &Gateway, build: Build) -> anyhow::Result<()> {
+    let optimised: &[&Path] = match build {
+        Build::OfTests => &[],
+        Build::Optimised => &[Path::new("optimised")],
+    };
+    program(gateway, "measure.py", &[&[gateway.binary.as_path()], optimised].concat())
 }
 
 fn programs() -> PathBuf {
