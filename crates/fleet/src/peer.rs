@@ -8,6 +8,7 @@
 //! The handshake is the `snow` crate's; the pre-shared key is derived from the fleet's secret, so
 //! that only a replica of the same fleet gets past it, in either direction. The owner's half of it
 //! carries its instance: a request is sent only to the run of the replica that it is meant for.
+//! After an answer that came whole the connection is kept for the next request (`pool.rs`).
 //!
 //! Rules kept here:
 //! - The listener serves nothing but requests of other replicas, and never hands one on.
@@ -18,6 +19,7 @@
 
 mod ask;
 mod channel;
+mod pool;
 mod primitives;
 mod serve;
 #[cfg(test)]
@@ -25,7 +27,7 @@ mod tests;
 mod url;
 
 pub use self::{
-    ask::{PeerReply, PeerTrouble, ask, who_is_at},
+    ask::{PeerAsker, PeerReply, PeerTrouble, who_is_at},
     channel::PeerKeys,
     serve::{Answering, PeerHandler, Reply, ReplyPieces, serve},
     url::{PeerAddress, UrlProblem},

@@ -13,8 +13,8 @@ use tidegate_fleet::{
     fleet::Fleet,
     identity::InstanceId,
     peer::{
-        Answering, PeerAsk, PeerHandler, PeerKeys, PeerReply, PeerTrouble, Piece, Reply,
-        ReplyPieces, ask, serve, who_is_at,
+        Answering, PeerAsk, PeerAsker, PeerHandler, PeerKeys, PeerReply, PeerTrouble, Piece, Reply,
+        ReplyPieces, serve, who_is_at,
     },
     seal::hex,
     sessions::{
@@ -48,16 +48,16 @@ type Names = Arc<Mutex<HashMap<SessionName, Arc<str>>>>;
 pub(crate) struct FleetSessions {
     fleet: Arc<Fleet>,
     store: SessionStore,
-    keys: Arc<PeerKeys>,
+    peers: Arc<PeerAsker>,
     /// The sessions that are here.
     names: Names,
 }
 
 impl FleetSessions {
     pub(crate) fn new(fleet: &Arc<Fleet>) -> Arc<Self> {
-        let keys = Arc::new(PeerKeys::of(fleet.secrets()));
+        let peers = Arc::new(PeerAsker::new(PeerKeys::of(fleet.secrets())));
         let store = fleet.sessions();
-        Arc::new(Self { fleet: Arc::clone(fleet), store, keys, names: Names::default() })
+        Arc::new(Self { fleet: Arc::clone(fleet), store, peers, names: Names::default() })
     }
 
     fn names(&self) -> MutexGuard<'_, HashMap<SessionName, Arc<str>>> {
@@ -167,13 +167,13 @@ impl SessionFleet for FleetSessions {
         to: &Replica,
         request: PeerRequest,
     ) -> Later<Result<PeerAnswer, NotForwarded>> {
-        let (keys, to) = (Arc::clone(&self.keys), to.clone());
+        let (peers, to) = (Arc::clone(&self.peers), to.clone());
         Box::pin(async move {
             // Without a way there its heartbeat decides.
             let Some(url) = &to.peer_url else { return Err(NotForwarded::Unreachable) };
             let head = serde_json::to_vec(&request.head).unwrap_or_default();
             let request = PeerAsk { head, body: request.body };
-            match ask(url, &keys, InstanceId(to.instance), request).await {
+            match peers.ask(url, InstanceId(to.instance), request).await {
                 Ok(reply) => {
                     let head = serde_json::from_slice(&reply.head);
                     let head = head.map_err(|_| NotForwarded::Broken)?;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::{
     PeerAsk, Piece,
     channel::{Channel, ChannelError, FrameKind, PeerKeys},
+    pool::IdleChannels,
     url::{PeerAddress, UrlProblem},
 };
 use crate::identity::InstanceId;
@@ -45,8 +46,21 @@ pub enum PeerTrouble {
 pub struct PeerReply {
     /// Its head.
     pub head: Vec<u8>,
-    channel: Channel,
-    is_over: bool,
+    /// Where its body comes from, and where that is kept once the body has ended.
+    coming: Option<(Channel, KeptAt)>,
+}
+
+/// Where a channel that is of use again is kept.
+struct KeptAt {
+    idle: IdleChannels,
+    url: String,
+    instance: InstanceId,
+}
+
+impl KeptAt {
+    fn keep(self, channel: Channel) {
+        self.idle.keep(self.url, self.instance, channel);
+    }
 }
 
 impl std::fmt::Debug for PeerReply {
@@ -58,49 +72,92 @@ impl std::fmt::Debug for PeerReply {
 impl PeerReply {
     /// The next part of the body; none if it broke off. Giving up in the middle loses nothing.
     pub async fn next(&mut self) -> Option<Piece> {
-        if self.is_over {
-            return Some(Piece::End);
-        }
-        match timeout(SILENT_FOR, self.channel.next()).await.ok()?.ok()? {
+        let Some((channel, _)) = &mut self.coming else { return Some(Piece::End) };
+        match timeout(SILENT_FOR, channel.next()).await.ok()?.ok()? {
             (FrameKind::Body, bytes) => Some(Piece::Bytes(bytes)),
             (FrameKind::End, _) => {
-                self.is_over = true;
+                if let Some((channel, kept_at)) = self.coming.take() {
+                    kept_at.keep(channel);
+                }
                 Some(Piece::End)
             }
-            (FrameKind::Head | FrameKind::NotMine, _) => None,
+            (FrameKind::Head | FrameKind::NotMine | FrameKind::Ping | FrameKind::Pong, _) => None,
         }
     }
 }
 
-/// Asks the replica at a url, if it is the instance that is meant.
-///
-/// # Errors
-/// It did not answer; whether the request was sent is told apart.
-pub async fn ask(
-    url: &str,
-    keys: &PeerKeys,
-    wanted: InstanceId,
-    request: PeerAsk,
-) -> Result<PeerReply, PeerTrouble> {
-    let (mut channel, instance) = connect(url, keys).await?;
-    if instance != wanted {
-        return Err(PeerTrouble::OtherInstance);
+/// The way to other replicas.
+pub struct PeerAsker {
+    keys: PeerKeys,
+    idle: IdleChannels,
+}
+
+impl std::fmt::Debug for PeerAsker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PeerAsker({:?})", self.keys)
     }
-    let broken = |error: ChannelError| PeerTrouble::Broken(error.to_string());
-    // Until the end was sent the request is not whole, and is not carried out.
-    let unsent = |error: ChannelError| PeerTrouble::Unreachable(error.to_string());
-    channel.send(FrameKind::Head, &request.head).await.map_err(unsent)?;
-    if !request.body.is_empty() {
-        channel.send(FrameKind::Body, &request.body).await.map_err(unsent)?;
+}
+
+impl PeerAsker {
+    /// The way of whoever has these keys.
+    #[must_use]
+    pub fn new(keys: PeerKeys) -> Self {
+        Self { keys, idle: IdleChannels::default() }
     }
-    channel.send(FrameKind::End, &[]).await.map_err(broken)?;
-    let late = || PeerTrouble::Broken(ChannelError::Late.to_string());
-    let first = timeout(HEAD_WITHIN, channel.next()).await.map_err(|_| late())?;
-    match first.map_err(broken)? {
-        (FrameKind::NotMine, _) => Err(PeerTrouble::NotMine),
-        // A head is one frame.
-        (FrameKind::Head, head) => Ok(PeerReply { head: head.to_vec(), channel, is_over: false }),
-        (FrameKind::Body | FrameKind::End, _) => Err(broken(ChannelError::Form)),
+
+    /// Asks the replica at a url, if it is the instance that is meant.
+    ///
+    /// # Errors
+    /// It did not answer; whether the request was sent is told apart.
+    pub async fn ask(
+        &self,
+        url: &str,
+        wanted: InstanceId,
+        request: PeerAsk,
+    ) -> Result<PeerReply, PeerTrouble> {
+        let mut channel = match self.idle.take(url, wanted).await {
+            Some(channel) => channel,
+            None => match connect(url, &self.keys).await? {
+                (channel, instance) if instance == wanted => channel,
+                _ => return Err(PeerTrouble::OtherInstance),
+            },
+        };
+        let broken = |error: ChannelError| PeerTrouble::Broken(error.to_string());
+        // Until the end was sent the request is not whole, and is not carried out.
+        let unsent = |error: ChannelError| PeerTrouble::Unreachable(error.to_string());
+        channel.send(FrameKind::Head, &request.head).await.map_err(unsent)?;
+        if !request.body.is_empty() {
+            channel.send(FrameKind::Body, &request.body).await.map_err(unsent)?;
+        }
+        channel.send(FrameKind::End, &[]).await.map_err(broken)?;
+        let late = || PeerTrouble::Broken(ChannelError::Late.to_string());
+        let first = timeout(HEAD_WITHIN, channel.next()).await.map_err(|_| late())?;
+        let kept_at = KeptAt { idle: self.idle.clone(), url: url.to_owned(), instance: wanted };
+        match first.map_err(broken)? {
+            (FrameKind::NotMine, _) => {
+                kept_at.keep(channel);
+                Err(PeerTrouble::NotMine)
+            }
+            // A head is one frame.
+            (FrameKind::Head, head) => {
+                Ok(PeerReply { head: head.to_vec(), coming: Some((channel, kept_at)) })
+            }
+            (FrameKind::Body | FrameKind::End | FrameKind::Ping | FrameKind::Pong, _) => {
+                Err(broken(ChannelError::Form))
+            }
+        }
+    }
+
+    /// One whose channels are kept for so long.
+    #[cfg(test)]
+    pub(super) fn keeping_for(keys: PeerKeys, kept_for: Duration) -> Self {
+        Self { keys, idle: IdleChannels::kept_for(kept_for) }
+    }
+
+    /// How many channels are kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.idle.len()
     }
 }
 

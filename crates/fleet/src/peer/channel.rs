@@ -57,6 +57,10 @@ pub(super) enum FrameKind {
     End = 3,
     /// What was asked for is not here.
     NotMine = 4,
+    /// A kept channel is about to be used again.
+    Ping = 5,
+    /// It is there.
+    Pong = 6,
 }
 
 impl FrameKind {
@@ -66,6 +70,8 @@ impl FrameKind {
             2 => Self::Body,
             3 => Self::End,
             4 => Self::NotMine,
+            5 => Self::Ping,
+            6 => Self::Pong,
             _ => return None,
         })
     }

@@ -29,6 +29,9 @@ const PEERS_MAX: usize = 8192;
 const HEAD_MAX: usize = 256 * 1024;
 /// The largest body; what a client may send is bounded where it comes in.
 const BODY_MAX: usize = 64 * 1024 * 1024;
+/// How long the connection of a replica is kept for its next request: longer than the replica keeps
+/// it, so that no request meets a connection that is just being closed.
+const KEPT_FOR: Duration = Duration::from_secs(90);
 /// How long a replica may take to send its request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(30);
 /// How long to wait when the system gives no more connections.
@@ -72,7 +75,7 @@ pub async fn serve(
         () = ended => {}
     }
     let last_words = async {
-        while desk.callers.peers.get() > 0 {
+        while desk.callers.asking.get() > 0 {
             sleep(PAUSE).await;
         }
     };
@@ -96,6 +99,8 @@ struct Callers {
     next: Cell<u64>,
     /// How many have.
     peers: Cell<usize>,
+    /// How many of these have asked and are not answered yet.
+    asking: Cell<usize>,
     /// When a refusal was logged last.
     logged: Cell<Option<Instant>>,
 }
@@ -199,28 +204,51 @@ async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), C
     };
     desk.callers.is_no_stranger(number);
     let _peer = Counted::new(&desk.callers.peers);
-    let request = timeout(REQUEST_WITHIN, read_request(&mut channel, first)).await;
+    let mut frame = first;
+    loop {
+        match frame.0 {
+            FrameKind::Ping => channel.send(FrameKind::Pong, &[]).await?,
+            _ if answer(&mut channel, desk, frame).await? => {}
+            _ => return Ok(()),
+        }
+        frame = match timeout(KEPT_FOR, channel.next()).await {
+            Ok(Ok(next)) => next,
+            // The replica has no more use for it.
+            Ok(Err(ChannelError::Io(_))) | Err(_) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+        };
+    }
+}
+
+/// Answers the request that begins with this frame; whether another one may follow.
+async fn answer(
+    channel: &mut Channel,
+    desk: &Desk,
+    first: (FrameKind, Bytes),
+) -> Result<bool, ChannelError> {
+    let _asking = Counted::new(&desk.callers.asking);
+    let request = timeout(REQUEST_WITHIN, read_request(channel, first)).await;
     let request = request.map_err(|_| ChannelError::Late)??;
     let answering = (desk.handler)(request);
     let reply = tokio::select! {
         reply = answering => reply,
-        left = channel.next() => return left.map(drop),
+        left = channel.next() => return left.map(|_| false),
     };
     let Some(Reply { head, mut body }) = reply else {
-        return channel.send(FrameKind::NotMine, &[]).await;
+        return channel.send(FrameKind::NotMine, &[]).await.map(|()| true);
     };
     channel.send(FrameKind::Head, &head).await?;
     loop {
         let piece = tokio::select! {
             piece = body.next() => piece,
-            // The asker says nothing more: it has left.
-            left = channel.next() => return left.map(drop),
+            // The asker says nothing before the end: it has left.
+            left = channel.next() => return left.map(|_| false),
         };
         match piece {
             Some(Piece::Bytes(bytes)) => channel.send(FrameKind::Body, &bytes).await?,
-            Some(Piece::End) => return channel.send(FrameKind::End, &[]).await,
+            Some(Piece::End) => return channel.send(FrameKind::End, &[]).await.map(|()| true),
             // An end without the word for it is a break.
-            None => return Ok(()),
+            None => return Ok(false),
         }
     }
 }
@@ -242,9 +270,11 @@ async fn read_request(
                 body.extend_from_slice(&bytes);
             }
             FrameKind::End => return Ok(PeerAsk { head, body: body.freeze() }),
-            FrameKind::Head | FrameKind::Body | FrameKind::NotMine => {
-                return Err(ChannelError::Form);
-            }
+            FrameKind::Head
+            | FrameKind::Body
+            | FrameKind::NotMine
+            | FrameKind::Ping
+            | FrameKind::Pong => return Err(ChannelError::Form),
         }
         frame = channel.next().await?;
     }

@@ -14,9 +14,12 @@ use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    PeerAddress, PeerAsk, PeerKeys, PeerTrouble, Piece, Reply, ReplyPieces, ask, serve, who_is_at,
+    PeerAddress, PeerAsk, PeerAsker, PeerKeys, PeerReply, PeerTrouble, Piece, Reply, ReplyPieces,
+    serve, who_is_at,
 };
 use crate::{identity::InstanceId, seal::FleetSecrets};
+
+mod kept;
 
 const ME: InstanceId = InstanceId(7);
 const SECRET: &str = "a secret of more than thirty-two bytes";
@@ -90,8 +93,22 @@ fn request(head: &str, body: impl Into<Bytes>) -> PeerAsk {
     PeerAsk { head: head.into(), body: body.into() }
 }
 
-async fn whole(url: &str, keys: &PeerKeys, head: &str, body: Bytes) -> Option<Vec<u8>> {
-    let mut reply = ask(url, keys, ME, request(head, body)).await.expect("an answer");
+/// Asks over a connection of its own.
+async fn ask(
+    url: &str,
+    keys: PeerKeys,
+    wanted: InstanceId,
+    request: PeerAsk,
+) -> Result<PeerReply, PeerTrouble> {
+    PeerAsker::new(keys).ask(url, wanted, request).await
+}
+
+async fn whole(url: &str, keys: PeerKeys, head: &str, body: Bytes) -> Option<Vec<u8>> {
+    whole_by(&PeerAsker::new(keys), url, head, body).await
+}
+
+async fn whole_by(asker: &PeerAsker, url: &str, head: &str, body: Bytes) -> Option<Vec<u8>> {
+    let mut reply = asker.ask(url, ME, request(head, body)).await.expect("an answer");
     assert_eq!(reply.head, b"head");
     let mut all = Vec::new();
     loop {
@@ -108,7 +125,7 @@ fn a_request_and_its_answer_of_any_length_go_through() {
         let url = listener(keys(&[SECRET]), &heard).await;
         for length in [0, 1, 32 * 1024, 32 * 1024 + 1, 3_000_000] {
             let body = Bytes::from(vec![b'x'; length]);
-            let got = whole(&url, &keys(&[SECRET]), "call", body.clone()).await;
+            let got = whole(&url, keys(&[SECRET]), "call", body.clone()).await;
             let got = got.expect("whole");
             assert!(got.len() == length + 3 && got.ends_with(b"two"), "{length}");
             assert_eq!(heard.borrow().last(), Some(&request("call", body)));
@@ -122,7 +139,7 @@ fn secrets_may_be_exchanged_one_replica_after_the_other() {
     run(|heard| async move {
         let url = listener(keys(&[OTHER, SECRET]), &heard).await;
         for asker in [&[SECRET][..], &[OTHER, SECRET], &[OTHER]] {
-            assert!(whole(&url, &keys(asker), "call", Bytes::new()).await.is_some());
+            assert!(whole(&url, keys(asker), "call", Bytes::new()).await.is_some());
         }
     });
 }
@@ -133,7 +150,7 @@ fn whoever_has_another_secret_or_fleet_is_not_let_in_either_way() {
         let url = listener(keys(&[SECRET]), &heard).await;
         let foreign = FleetSecrets::new("staging", [SECRET]).expect("keys");
         for asker in [keys(&[OTHER]), PeerKeys::of(&foreign)] {
-            let refused = ask(&url, &asker, ME, request("call", "x")).await;
+            let refused = ask(&url, asker, ME, request("call", "x")).await;
             assert!(matches!(refused, Err(PeerTrouble::Unreachable(_))), "{refused:?}");
         }
         assert!(heard.borrow().is_empty(), "nobody heard the request");
@@ -144,10 +161,10 @@ fn whoever_has_another_secret_or_fleet_is_not_let_in_either_way() {
 fn a_request_is_sent_to_the_instance_that_is_meant_and_to_no_other() {
     run(|heard| async move {
         let url = listener(keys(&[SECRET]), &heard).await;
-        let other = ask(&url, &keys(&[SECRET]), InstanceId(8), request("call", "x")).await;
+        let other = ask(&url, keys(&[SECRET]), InstanceId(8), request("call", "x")).await;
         assert!(matches!(other, Err(PeerTrouble::OtherInstance)), "{other:?}");
         assert!(heard.borrow().is_empty());
-        let not_mine = ask(&url, &keys(&[SECRET]), ME, request("not mine", "x")).await;
+        let not_mine = ask(&url, keys(&[SECRET]), ME, request("not mine", "x")).await;
         assert!(matches!(not_mine, Err(PeerTrouble::NotMine)), "{not_mine:?}");
     });
 }
@@ -163,14 +180,14 @@ fn nobody_who_listens_and_somebody_else_who_does_are_told_apart() {
                 drop(stream.write_all(answer).await);
             }
         });
-        let odd = ask(&url, &keys(&[SECRET]), ME, request("call", "x")).await;
+        let odd = ask(&url, keys(&[SECRET]), ME, request("call", "x")).await;
         assert!(matches!(odd, Err(PeerTrouble::Unreachable(_))), "{odd:?}");
         let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = PeerAddress::url_of(gone.local_addr().expect("an address"));
         drop(gone);
-        let gone = ask(&url, &keys(&[SECRET]), ME, request("call", "x")).await;
+        let gone = ask(&url, keys(&[SECRET]), ME, request("call", "x")).await;
         assert!(matches!(gone, Err(PeerTrouble::Refused)), "{gone:?}");
-        let https = ask("https://127.0.0.1:1", &keys(&[SECRET]), ME, request("", "")).await;
+        let https = ask("https://127.0.0.1:1", keys(&[SECRET]), ME, request("", "")).await;
         assert!(matches!(https, Err(PeerTrouble::Unreachable(_))), "{https:?}");
     });
 }
@@ -179,7 +196,7 @@ fn nobody_who_listens_and_somebody_else_who_does_are_told_apart() {
 fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
     run(|heard| async move {
         let url = listener(keys(&[SECRET]), &heard).await;
-        assert_eq!(whole(&url, &keys(&[SECRET]), "break", Bytes::new()).await, None);
+        assert_eq!(whole(&url, keys(&[SECRET]), "break", Bytes::new()).await, None);
     });
 }
 
@@ -187,7 +204,7 @@ fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
 fn an_asker_that_leaves_ends_its_request() {
     run(|heard| async move {
         let url = listener(keys(&[SECRET]), &heard).await;
-        let reply = ask(&url, &keys(&[SECRET]), ME, request("hang", "")).await.expect("a head");
+        let reply = ask(&url, keys(&[SECRET]), ME, request("hang", "")).await.expect("a head");
         drop(reply);
         let given_up = async {
             while heard.borrow().len() < 2 {
@@ -221,7 +238,7 @@ fn garbage_and_silence_at_the_port_cost_little_and_stop_nobody() {
         }
         // More than there are places for, and none of them has left.
         let began = timer_now();
-        assert!(whole(&url, &keys(&[SECRET]), "call", Bytes::new()).await.is_some());
+        assert!(whole(&url, keys(&[SECRET]), "call", Bytes::new()).await.is_some());
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         for mut stream in silent {
             let mut rest = Vec::new();
@@ -261,7 +278,7 @@ fn a_recorded_request_that_is_played_again_is_not_carried_out_again() {
         let recorded = Rc::new(RefCell::new(Vec::new()));
         let through = eavesdropper(&url, Rc::clone(&recorded)).await;
         let secret = Bytes::from("a secret word");
-        assert!(whole(&through, &keys(&[SECRET]), "call", secret.clone()).await.is_some());
+        assert!(whole(&through, keys(&[SECRET]), "call", secret.clone()).await.is_some());
         let recorded = recorded.borrow().clone();
         let is_readable = recorded.windows(secret.len()).any(|it| it == secret);
         assert!(!is_readable, "the channel is sealed");

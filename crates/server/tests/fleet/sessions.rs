@@ -98,6 +98,8 @@ fn ping(client: &McpClient) -> (u16, bool) {
 struct Way {
     url: String,
     to: Arc<Mutex<Option<SocketAddr>>>,
+    /// What stands, as seen from whoever asked.
+    standing: Arc<Mutex<Vec<TcpStream>>>,
     listener: TcpListener,
 }
 
@@ -106,28 +108,40 @@ impl Way {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let to: Arc<Mutex<Option<SocketAddr>>> = Arc::default();
+        let standing: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
         let (accepting, shared) = (listener.try_clone().expect("shared"), Arc::clone(&to));
+        let noted = Arc::clone(&standing);
         std::thread::spawn(move || {
             for stream in accepting.incoming() {
                 let target = *shared.lock().expect("not poisoned");
                 let (Ok(stream), Some(target)) = (stream, target) else { return };
                 let Ok(there) = TcpStream::connect(target) else { continue };
+                noted.lock().expect("not poisoned").push(stream.try_clone().expect("shared"));
                 let back =
                     (there.try_clone().expect("shared"), stream.try_clone().expect("shared"));
                 std::thread::spawn(move || pass(stream, there));
                 std::thread::spawn(move || pass(back.0, back.1));
             }
         });
-        Self { url, to, listener }
+        Self { url, to, standing, listener }
     }
 
     fn leads_to(&self, target: SocketAddr) {
         *self.to.lock().expect("not poisoned") = Some(target);
+        self.cut();
+    }
+
+    /// A connection that is kept leads where it led: without it nobody is reached any more.
+    fn cut(&self) {
+        for stream in self.standing.lock().expect("not poisoned").drain(..) {
+            drop(stream.shutdown(std::net::Shutdown::Both));
+        }
     }
 
     /// Nobody listens there any more.
     fn close(self) {
         *self.to.lock().expect("not poisoned") = None;
+        self.cut();
         let address = self.listener.local_addr().expect("an address");
         drop(self.listener);
         drop(TcpStream::connect(address));
