@@ -4,6 +4,8 @@
 //! are the store's business: the epoch is one more at each change of owner, and of two owners the
 //! one with the higher epoch has the session.
 
+use tidegate_core::time::Millis;
+
 use crate::{identity::InstanceId, seal::SealedName};
 
 /// The largest state of a session that is kept.
@@ -40,10 +42,24 @@ pub struct Owner {
 pub enum Lookup {
     /// The record.
     Found(SessionRecord),
-    /// There is none, for certain.
-    Missing,
-    /// Nobody can say.
+    /// There is none that can be read.
+    Absent(Absence),
+    /// The store did not say.
     Away(AwayReason),
+}
+
+/// What is known of a session without a record that can be read. What follows from it is for the
+/// MCP side to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Absence {
+    /// The store says that the session has ended.
+    pub is_ended: bool,
+    /// It has a record that does not open.
+    pub is_sealed: bool,
+    /// How long ago the session was opened, if its id says so.
+    pub opened_ago: Option<Millis>,
+    /// How long ago the store was found to have lost its data, if it was.
+    pub lost_ago: Option<Millis>,
 }
 
 /// What became of an attempt to take a session over.
@@ -53,25 +69,19 @@ pub enum Claim {
     Won,
     /// Somebody was quicker: this is the record now.
     Lost(SessionRecord),
-    /// There is no record any more.
+    /// There is no record any more that can be read.
     Missing,
-    /// Nobody can say.
+    /// The store did not say.
     Away(AwayReason),
 }
 
-/// Why the store gave no certain answer.
+/// Why the store gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AwayReason {
     /// It is known to be away: nobody asked it.
     KnownAway,
     /// It did not answer in time, or with an error.
     Unreachable,
-    /// The record does not open.
-    Sealed,
-    /// It lost its data a moment ago: owners have not written their records again yet.
-    Restarted,
-    /// The session was opened a moment ago: its record may still be on its way.
-    Opening,
 }
 
 impl AwayReason {
@@ -81,22 +91,17 @@ impl AwayReason {
         match self {
             Self::KnownAway => "store_away",
             Self::Unreachable => "store_unreachable",
-            Self::Sealed => "record_does_not_open",
-            Self::Restarted => "store_restarted",
-            Self::Opening => "record_not_written_yet",
         }
     }
 }
 
-/// Whether a replica lives, as far as its heartbeat says.
+/// What the store knows of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
+pub struct Liveness {
     /// Its heartbeat is there.
-    Alive,
-    /// It has had none for ten seconds, during which the store was up.
-    Silent,
-    /// Nobody can say.
-    Unknown,
+    pub has_heartbeat: bool,
+    /// For how long this replica's own heartbeat has stood, and so the store was up.
+    pub store_up_for: Option<Millis>,
 }
 
 /// The name of a session in the store and in events.

@@ -10,17 +10,13 @@ use crate::{
     reply,
     scripts::{Script, Scripts},
     seal::{FleetSecrets, SealedName},
-    session_record::{AwayReason, Claim, Liveness, Lookup, SessionEvent, SessionRecord},
+    session_record::{Absence, AwayReason, Claim, Liveness, Lookup, SessionEvent, SessionRecord},
     sessions::{SessionAsk, TakeOver},
     stats::{FleetStats, Rejected},
 };
 
-/// After the store lost its data, a record that is not there may be written again soon.
-const RESTARTED: Millis = Millis::seconds(10);
 /// How long it is said that a session has ended: longer than its id is young.
 const ENDED_MS: u64 = 60_000;
-/// For so long our own heartbeat must have stood before that of another one counts as missing.
-const SILENT: Millis = Millis::seconds(10);
 
 /// What a question is answered with.
 #[derive(Clone)]
@@ -37,8 +33,8 @@ impl Clerk<'_> {
     /// Answers one question, and says whether the store did. Whoever asked may have gone.
     pub(crate) async fn answer(mut self, ask: SessionAsk, now: Now) -> bool {
         match ask {
-            SessionAsk::Load { names, is_young, reply } => {
-                let found = self.load(&names, is_young, now).await;
+            SessionAsk::Load { names, opened_ago, reply } => {
+                let found = self.load(&names, opened_ago, now).await;
                 let is_answered = found.is_ok();
                 drop(reply.send(found.map_or_else(|_| away(), |(lookup, _)| lookup)));
                 is_answered
@@ -59,13 +55,10 @@ impl Clerk<'_> {
                 let mut command = Cmd::new();
                 command.arg("GET").arg(self.layout.heartbeat(instance));
                 let beat: Result<Option<Vec<u8>>, _> = self.link.ask(&command).await;
-                let steady = self.stats.steady_since().is_some_and(|it| now.since(it) >= SILENT);
+                let store_up_for = self.stats.steady_since().map(|since| now.since(since));
                 let is_answered = beat.is_ok();
-                let _ = reply.send(match beat {
-                    Ok(Some(_)) => Liveness::Alive,
-                    Ok(None) if steady => Liveness::Silent,
-                    Ok(None) | Err(_) => Liveness::Unknown,
-                });
+                let of = |beat: Option<_>| Liveness { has_heartbeat: beat.is_some(), store_up_for };
+                let _ = reply.send(beat.ok().map(of));
                 is_answered
             }
         }
@@ -91,7 +84,7 @@ impl Clerk<'_> {
         &mut self,
         name: &SealedName,
     ) -> Result<Option<SessionEvent>, StoreError> {
-        let found = self.load(std::slice::from_ref(name), false, Now(0)).await?.0;
+        let found = self.load(std::slice::from_ref(name), None, Now(0)).await?.0;
         let Lookup::Found(SessionRecord { owner, epoch, .. }) = found else { return Ok(None) };
         let by = owner.map_or(InstanceId(0), |it| it.instance);
         Ok(Some(SessionEvent::Claimed { name: name.clone(), epoch, by }))
@@ -105,12 +98,11 @@ impl Clerk<'_> {
         self.link.ask::<i64>(&command).await.map(drop)
     }
 
-    /// The record of the highest epoch under any of its names, and where it is. That of a young
-    /// session may not be written yet.
+    /// The record of the highest epoch under any of its names, and where it is.
     async fn load(
         &mut self,
         names: &[SealedName],
-        is_young: bool,
+        opened_ago: Option<Millis>,
         now: Now,
     ) -> Result<(Lookup, Option<String>), StoreError> {
         let mut found: Option<(SessionRecord, String)> = None;
@@ -133,14 +125,10 @@ impl Clerk<'_> {
                 None => is_sealed = true,
             }
         }
-        let is_restarted = self.stats.restarted_at().is_some_and(|it| now.since(it) < RESTARTED);
+        let lost_ago = self.stats.restarted_at().map(|it| now.since(it));
         Ok(match found {
             Some((record, key)) => (Lookup::Found(record), Some(key)),
-            None if is_ended => (Lookup::Missing, None),
-            None if is_sealed => (Lookup::Away(AwayReason::Sealed), None),
-            None if is_young => (Lookup::Away(AwayReason::Opening), None),
-            None if is_restarted => (Lookup::Away(AwayReason::Restarted), None),
-            None => (Lookup::Missing, None),
+            None => (Lookup::Absent(Absence { is_ended, is_sealed, opened_ago, lost_ago }), None),
         })
     }
 
@@ -150,10 +138,8 @@ impl Clerk<'_> {
         take: &TakeOver,
         now: Now,
     ) -> Result<Claim, StoreError> {
-        let (record, key) = match self.load(names, false, now).await? {
-            (Lookup::Found(record), Some(key)) => (record, key),
-            (Lookup::Away(why), _) => return Ok(Claim::Away(why)),
-            _ => return Ok(Claim::Missing),
+        let (Lookup::Found(record), Some(key)) = self.load(names, None, now).await? else {
+            return Ok(Claim::Missing);
         };
         if record.epoch != take.seen_epoch {
             return Ok(Claim::Lost(record));
@@ -164,9 +150,9 @@ impl Clerk<'_> {
         command.arg(sealed).arg(self.ttl_ms);
         Ok(match self.link.ask::<i64>(&command).await? {
             1 => Claim::Won,
-            0 => match self.load(names, false, now).await?.0 {
+            0 => match self.load(names, None, now).await?.0 {
                 Lookup::Found(record) => Claim::Lost(record),
-                Lookup::Missing => Claim::Missing,
+                Lookup::Absent(_) => Claim::Missing,
                 Lookup::Away(why) => Claim::Away(why),
             },
             _ => Claim::Missing,

@@ -1,12 +1,12 @@
 //! Records of MCP sessions in the fleet's store: any replica can look one up, and one owns it.
 //!
 //! Rules kept here:
-//! - "I do not know" is never "there is none": whatever keeps the store from a certain answer is
-//!   [`Lookup::Away`], and the client is told to come back instead of losing its session.
+//! - "I do not know" is never "there is none": a store that does not answer is [`Lookup::Away`], and
+//!   one without a record is [`Lookup::Absent`] with everything that might explain it.
 //! - Nothing waits longer than `state.timeout`, and nothing at all for a store that is known to be
 //!   away.
-//! - The id of a session says when it was opened: that its record is not there says nothing in the
-//!   first seconds, because a slow store may not have it yet. One that has ended says so.
+//! - The id of a session says when it was opened, because the record of a young one may still be on
+//!   its way. One that has ended says so.
 //! - A record is never dropped from the queue and never overwrites one of a higher epoch.
 //!
 //! The store is asked on the fleet's thread (`session_task.rs`); here is the handle that other
@@ -15,11 +15,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::time::Millis;
 use tidegate_runtime::clock::Clock;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 pub use crate::session_record::{
-    AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionName,
+    Absence, AwayReason, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionName,
     SessionRecord,
 };
 use crate::{
@@ -36,16 +37,14 @@ const ASKS_MAX: usize = 1024;
 
 /// What stands before a session's beginning in its id; no hexadecimal digit.
 const BIRTH: char = 't';
-/// For so many seconds the record of a new session may still be on its way.
-const YOUNG_S: u64 = 10;
 
 /// A question to the store.
 #[derive(Debug)]
 pub(crate) enum SessionAsk {
-    Load { names: Vec<SealedName>, is_young: bool, reply: oneshot::Sender<Lookup> },
+    Load { names: Vec<SealedName>, opened_ago: Option<Millis>, reply: oneshot::Sender<Lookup> },
     Create { name: SealedName, epoch: u64, record: Vec<u8>, reply: oneshot::Sender<bool> },
     Claim { names: Vec<SealedName>, take: TakeOver, reply: oneshot::Sender<Claim> },
-    Liveness { instance: InstanceId, reply: oneshot::Sender<Liveness> },
+    Liveness { instance: InstanceId, reply: oneshot::Sender<Option<Liveness>> },
 }
 
 /// A session that is to change hands.
@@ -107,14 +106,13 @@ impl SessionStore {
         named + &hex(&proof)
     }
 
-    /// Whether a session was opened a moment ago: the answer to `initialize` waits for its record
-    /// no longer than `state.timeout`, so a store that is only slow may not have it yet.
-    fn is_young(&self, id: &str) -> bool {
+    /// How long ago a session was opened, by the store's clock.
+    fn opened_ago(&self, id: &str) -> Option<Millis> {
         let begun = id.len().checked_sub(2 * SESSION_MAC_BYTES).and_then(|at| id.get(..at));
         let begun = begun.and_then(|it| it.split_once(BIRTH)).map(|it| it.1);
         let begun = begun.and_then(|it| u64::from_str_radix(it, 16).ok());
-        let age = begun.zip(self.store_seconds()).map(|(begun, now)| now.abs_diff(begun));
-        age.is_some_and(|age| age < YOUNG_S)
+        let (begun, now) = begun.zip(self.store_seconds())?;
+        Some(Millis::seconds(now.abs_diff(begun)))
     }
 
     fn store_seconds(&self) -> Option<u64> {
@@ -124,8 +122,8 @@ impl SessionStore {
 
     /// The record of a session.
     pub async fn load(&self, id: &str) -> Lookup {
-        let (names, is_young) = (self.names(id), self.is_young(id));
-        let ask = |reply| SessionAsk::Load { names, is_young, reply };
+        let (names, opened_ago) = (self.names(id), self.opened_ago(id));
+        let ask = |reply| SessionAsk::Load { names, opened_ago, reply };
         self.ask(ask).await.unwrap_or_else(Lookup::Away)
     }
 
@@ -180,10 +178,10 @@ impl SessionStore {
         }
     }
 
-    /// Whether a replica lives.
-    pub async fn liveness(&self, instance: InstanceId) -> Liveness {
+    /// What the store knows of a replica; nothing if it does not answer.
+    pub async fn liveness(&self, instance: InstanceId) -> Option<Liveness> {
         let ask = |reply| SessionAsk::Liveness { instance, reply };
-        self.ask(ask).await.unwrap_or(Liveness::Unknown)
+        self.ask(ask).await.ok().flatten()
     }
 
     /// What is told of sessions from now on. A reader that is too slow misses the oldest.

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use http_body::Body as _;
 use serde::{Deserialize, Serialize};
 use tidegate_mcp::hub::{HttpMethod, McpRequest};
+use tidegate_mcp::shared_session::{AbsentRecord, OwnerSigns};
 use tokio::sync::mpsc;
 
 use super::event_body::EventBody;
@@ -58,8 +59,8 @@ impl fmt::Debug for StoredSession {
 pub enum LookedUp {
     /// The record.
     Found(StoredSession),
-    /// There is none, for certain.
-    Missing,
+    /// There is none that can be read.
+    Absent(AbsentRecord),
     /// Nobody can say, for this reason.
     Away(&'static str),
 }
@@ -126,8 +127,8 @@ pub trait SessionFleet: Send + Sync {
     fn claim(&self, id: &str, seen: u64, record: StoredSession) -> Later<TakenOver>;
     /// Has a record deleted, unless it has a higher epoch.
     fn delete(&self, id: &str, epoch: u64);
-    /// Whether a replica that cannot be reached is certainly gone.
-    fn is_silent(&self, instance: u128) -> Later<bool>;
+    /// What the store knows of a replica that cannot be reached; nothing if it does not answer.
+    fn signs_of(&self, instance: u128) -> Later<Option<OwnerSigns>>;
     /// Hands a request to another replica.
     fn forward(
         &self,

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tidegate_core::time::Millis;
+use tidegate_mcp::shared_session::{AbsentRecord, OwnerSigns};
 use tokio::sync::mpsc;
 
 use super::{
@@ -29,6 +31,9 @@ struct MemoryStore {
     news: BTreeMap<u128, mpsc::Sender<SessionNews>>,
     is_away: bool,
     is_late: bool,
+    is_slow: bool,
+    /// Records of new sessions that are not written yet.
+    on_their_way: BTreeMap<String, StoredSession>,
     unreachable: BTreeSet<u128>,
     silent: BTreeSet<u128>,
     lookups: usize,
@@ -73,6 +78,16 @@ impl MemoryFleet {
     /// The store carries take-overs out, and answers too late; or in time again.
     pub fn set_late(&self, is_late: bool) {
         self.lock().is_late = is_late;
+    }
+
+    /// The records of new sessions are on their way from here on; or all of them have arrived.
+    pub fn set_slow(&self, is_slow: bool) {
+        let mut shared = self.lock();
+        shared.is_slow = is_slow;
+        if !is_slow {
+            let arrived = std::mem::take(&mut shared.on_their_way);
+            shared.sessions.extend(arrived);
+        }
     }
 
     /// A replica cannot be reached by others, but lives; or can be again.
@@ -155,12 +170,17 @@ impl SessionFleet for MemoryReplica {
         ready(match shared.sessions.get(id) {
             _ if shared.is_away => LookedUp::Away("store_away"),
             Some(record) => LookedUp::Found(record.clone()),
-            None => LookedUp::Missing,
+            None => {
+                let opened_ago = shared.on_their_way.contains_key(id).then_some(Millis::ZERO);
+                LookedUp::Absent(AbsentRecord { opened_ago, ..AbsentRecord::default() })
+            }
         })
     }
 
     fn create(&self, id: &str, record: StoredSession) -> Later<bool> {
-        let is_away = self.fleet.lock().is_away;
+        let shared = self.fleet.lock();
+        let is_away = shared.is_away || shared.is_slow;
+        drop(shared);
         self.put(id, record);
         ready(!is_away)
     }
@@ -168,6 +188,10 @@ impl SessionFleet for MemoryReplica {
     fn put(&self, id: &str, record: StoredSession) {
         let mut shared = self.fleet.lock();
         let known = shared.sessions.get(id).map_or(0, |it| it.epoch);
+        if shared.is_slow && known == 0 {
+            shared.on_their_way.insert(id.to_owned(), record);
+            return;
+        }
         if record.epoch >= known {
             shared.sessions.insert(id.to_owned(), record);
         } else if let Some(news) = shared.news.get(&self.me.instance) {
@@ -206,9 +230,11 @@ impl SessionFleet for MemoryReplica {
         }
     }
 
-    fn is_silent(&self, instance: u128) -> Later<bool> {
+    fn signs_of(&self, instance: u128) -> Later<Option<OwnerSigns>> {
         let shared = self.fleet.lock();
-        ready(shared.silent.contains(&instance) || !shared.handles.contains_key(&instance))
+        let is_silent = shared.silent.contains(&instance);
+        let has_heartbeat = !is_silent && shared.handles.contains_key(&instance);
+        ready(Some(OwnerSigns { has_heartbeat, store_up_for: Some(Millis::minutes(1)) }))
     }
 
     fn forward(

@@ -12,7 +12,8 @@
 //!   union of it.
 //! - [`freshness`]: when a server's lists are fetched again.
 //! - [`session`]: which servers one client session sees; [`shares`]: how much one caller may use;
-//!   [`replay`]: what is kept for a client that lost its connection.
+//!   [`replay`]: what is kept for a client that lost its connection; [`shared_session`]: what a
+//!   fleet's store says of sessions that other replicas have.
 //! - [`health`]: asking the core, and telling it how a call ended; [`cause`]: the fixed phrases.
 //! - [`link`], [`call`]: one kept connection; one call over it, with at most one replay;
 //!   [`group_call`]: the same call at one of several equivalent servers after another.
@@ -38,6 +39,7 @@ pub mod raw;
 pub mod replay;
 pub mod schema;
 pub mod session;
+pub mod shared_session;
 pub mod shares;
 pub mod stateless;
 pub mod supervisor;

@@ -18,10 +18,11 @@ use tidegate_fleet::{
     },
     seal::hex,
     sessions::{
-        Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionName, SessionRecord,
-        SessionStore,
+        Absence, Claim, Liveness, Lookup, Owner, SessionEvent, SessionHeard, SessionName,
+        SessionRecord, SessionStore,
     },
 };
+use tidegate_mcp::shared_session::{AbsentRecord, OwnerSigns};
 use tidegate_mcp_shell::{
     McpHandle,
     fleet::{
@@ -120,7 +121,10 @@ impl SessionFleet for FleetSessions {
         Box::pin(async move {
             match store.load(&id).await {
                 Lookup::Found(record) => LookedUp::Found(stored(record)),
-                Lookup::Missing => LookedUp::Missing,
+                Lookup::Absent(Absence { is_ended, is_sealed, opened_ago, lost_ago }) => {
+                    let absent = AbsentRecord { is_ended, is_sealed, opened_ago, lost_ago };
+                    LookedUp::Absent(absent)
+                }
                 Lookup::Away(reason) => LookedUp::Away(reason.word()),
             }
         })
@@ -157,9 +161,13 @@ impl SessionFleet for FleetSessions {
         self.store.delete(id, epoch);
     }
 
-    fn is_silent(&self, instance: u128) -> Later<bool> {
+    fn signs_of(&self, instance: u128) -> Later<Option<OwnerSigns>> {
         let store = self.store.clone();
-        Box::pin(async move { store.liveness(InstanceId(instance)).await == Liveness::Silent })
+        Box::pin(async move {
+            let Liveness { has_heartbeat, store_up_for } =
+                store.liveness(InstanceId(instance)).await?;
+            Some(OwnerSigns { has_heartbeat, store_up_for })
+        })
     }
 
     fn forward(

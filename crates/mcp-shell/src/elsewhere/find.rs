@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_mcp::hub::{LastWords, McpAnswer};
+use tidegate_mcp::shared_session::AbsenceVerdict;
 use tokio::sync::mpsc;
 
 use super::{
@@ -53,7 +54,13 @@ impl Search {
             }
             let record = match self.fleet.load(&session).await {
                 LookedUp::Found(record) => record,
-                LookedUp::Missing => return Some(Told::Here(waiting)),
+                LookedUp::Absent(absent) => match absent.verdict() {
+                    AbsenceVerdict::NoSession => return Some(Told::Here(waiting)),
+                    AbsenceVerdict::Unknown(reason) => {
+                        refuse(waiting.answer, not_now(reason));
+                        return None;
+                    }
+                },
                 LookedUp::Away(reason) => {
                     refuse(waiting.answer, not_now(reason));
                     return None;
@@ -103,13 +110,14 @@ impl Search {
             }
             Err(NotForwarded::NotMine) => HandedOn::Again(waiting(answer)),
             Err(NotForwarded::Gone) => HandedOn::Gone(waiting(answer)),
-            Err(NotForwarded::Unreachable) => match self.fleet.is_silent(owner.instance).await {
-                true => HandedOn::Gone(waiting(answer)),
-                false => {
-                    refuse(answer, not_now("its owner cannot be reached"));
-                    HandedOn::Done
+            Err(NotForwarded::Unreachable) => {
+                let signs = self.fleet.signs_of(owner.instance).await;
+                if signs.is_some_and(|signs| signs.is_gone()) {
+                    return HandedOn::Gone(waiting(answer));
                 }
-            },
+                refuse(answer, not_now("its owner cannot be reached"));
+                HandedOn::Done
+            }
             Err(NotForwarded::Broken) => match &self.words {
                 Some(words) if !words.may_repeat => {
                     refuse(answer, McpAnswer::json(200, words.message.clone()));

@@ -224,6 +224,13 @@ fn a_session_that_may_live_is_never_answered_404() {
     let fresh = replicas.open(2);
     assert!(began.elapsed() < ms(10_000) && fresh.text("count").ends_with("call 1"));
     replicas.fleet.set_away(false);
+    replicas.fleet.set_slow(true);
+    let young = replicas.open(2);
+    assert_eq!(asked(&young), (200, false), "its owner has it");
+    let young = young.at(replicas.addresses[1]);
+    assert_eq!(asked(&young), (503, true), "its record is on its way");
+    replicas.fleet.set_slow(false);
+    assert_eq!(asked(&young), (200, false), "its record is there");
     replicas.fleet.set_unreachable(0, true);
     assert_eq!(asked(&elsewhere), (503, true), "its owner lives, and cannot be reached");
     replicas.fleet.set_unreachable(0, false);
