@@ -36,6 +36,39 @@ pub struct Hint {
     pub stamp: Stamp,
     /// What was told.
     pub fact: Fact,
+    /// How soon it should be told; of no meaning once it was.
+    #[serde(default)]
+    pub haste: Haste,
+}
+
+/// How soon a hint should be told. Every message wakes every replica, so what can wait for company
+/// does.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Haste {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// Before the session's next turn, which comes after the answer to this one.
+    BeforeNextTurn,
+    /// Some time: replicas that see the targets alike choose the same before they hear of it.
+    Leisurely,
+}
+
+impl Haste {
+    /// How long it may wait.
+    #[must_use]
+    pub const fn may_wait(self) -> Millis {
+        match self {
+            Self::AtOnce => Millis::ZERO,
+            // Quicker than a model answers.
+            Self::BeforeNextTurn => Millis(50),
+            // A replica that sees a target otherwise by the next turn costs one prompt cache.
+            Self::Leisurely => Millis(1_000),
+        }
+    }
 }
 
 /// A version and its writer: of two values for the same subject the higher one counts.
@@ -293,7 +326,7 @@ mod tests {
 
     fn hint(version: u64, writer: u128, fact: Fact) -> Hint {
         let stamp = Stamp { version, writer: ReplicaId(writer) };
-        Hint { age: Millis::ZERO, stamp, fact }
+        Hint { age: Millis::ZERO, stamp, fact, haste: Haste::AtOnce }
     }
 
     fn excluded(version: u64, writer: u128, remaining: Option<u64>) -> Hint {

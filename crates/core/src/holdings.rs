@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::{
     backend::Backend,
     core::Core,
-    hint::{Excluded, Fact, Hint, Lasts, OperatorAction, Stamp},
+    hint::{Excluded, Fact, Haste, Hint, Lasts, OperatorAction, Stamp},
     mark::Exclusion,
     names::{PinKey, ReplicaId},
     sync::lock,
@@ -48,7 +48,9 @@ impl Core {
         let hint = |(session, pin): (PinKey, crate::pins::Pin)| {
             let backend = self.backends.iter().find(|it| it.number == pin.backend)?;
             let fact = backend.pin_fact(now, session, &pin)?;
-            Some(Hint { age: Millis::ZERO, stamp: pin.stamp, fact })
+            // Whoever asks for them is not waiting for one of them.
+            let haste = Haste::BeforeNextTurn;
+            Some(Hint { age: Millis::ZERO, stamp: pin.stamp, fact, haste })
         };
         (page.into_iter().filter_map(hint).collect(), next)
     }
@@ -62,7 +64,7 @@ struct Holdings {
 
 impl Holdings {
     fn add(&mut self, stamp: Stamp, fact: Fact) {
-        self.hints.push(Hint { age: Millis::ZERO, stamp, fact });
+        self.hints.push(Hint { age: Millis::ZERO, stamp, fact, haste: Haste::AtOnce });
     }
 
     fn windows(&mut self, backend: &Backend) {

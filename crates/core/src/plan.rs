@@ -33,6 +33,7 @@ use crate::{
     backend::Backend,
     choice::{ChoiceInput, PinUse, SelectedBy, Selection, lowest_rank, select},
     draw::mix,
+    hint::Haste,
     holder,
     names::PinKey,
     obstacle::{Obstacle, obstacles},
@@ -40,6 +41,7 @@ use crate::{
     permit::Permit,
     pins::{Pin, Pins},
     rank::Rank,
+    read::Read,
     route::{Ability, Barred, Lots, Needs, Route},
     settings::{KeyFingerprint, OnAuthError, PinMode},
     time::{Millis, Now},
@@ -306,7 +308,8 @@ impl Plan {
                 let used = pin.becomes(selection.pin);
                 if self.log.is_empty() && used.is_replaced() {
                     let left = pin.live.filter(|_| used == PinUse::Declined);
-                    self.pin_to(now, read.candidate, permit.key, left, notes);
+                    let haste = self.haste_of_lock(&selection, &notes.reads);
+                    self.pin_to(now, (read.candidate, permit.key), left, haste, notes);
                 } else {
                     self.follow_key(now, &permit, notes);
                 }
@@ -460,7 +463,14 @@ impl Plan {
     }
 
     /// Pins the session to a candidate, for a full TTL; `left` is the pin that it moves away from.
-    fn pin_to(&self, now: Now, candidate: u16, key: usize, left: Option<Pin>, notes: &mut Notes) {
+    fn pin_to(
+        &self,
+        now: Now,
+        (candidate, key): (u16, usize),
+        left: Option<Pin>,
+        haste: Haste,
+        notes: &mut Notes,
+    ) {
         let Some(session) = self.session else { return };
         let backend = self.route.backend(candidate);
         let key = Some(backend.keys[key].key.fingerprint);
@@ -473,16 +483,33 @@ impl Plan {
                 pin.stays_until = now.after(self.route.backend(left).promotion_hold);
             }
         }
-        self.set_pin(now, session, backend, pin, notes);
+        self.set_pin(now, session, backend, (pin, haste), notes);
     }
 
-    fn set_pin(&self, now: Now, session: PinKey, backend: &Backend, pin: Pin, notes: &mut Notes) {
+    fn set_pin(
+        &self,
+        now: Now,
+        session: PinKey,
+        backend: &Backend,
+        (pin, haste): (Pin, Haste),
+        notes: &mut Notes,
+    ) {
         match &self.route.fleet {
             None => self.pins.set(now, session, pin),
             Some(fleet) => {
                 let pin = self.pins.set_next(now, session, pin, fleet.replica);
-                backend.tell_pin(now, session, &pin, notes);
+                backend.tell_pin(now, session, (&pin, haste), notes);
             }
+        }
+    }
+
+    /// How soon others should hear of a session's first lock. Where lots were drawn and nothing
+    /// stood against any candidate, they choose the same without.
+    fn haste_of_lock(&self, selection: &Selection, reads: &[Read]) -> Haste {
+        let is_by_lot = selection.by == SelectedBy::Tactic && self.lots().is_some();
+        match is_by_lot && reads.iter().all(|read| read.rank.is_clear()) {
+            true => Haste::Leisurely,
+            false => Haste::BeforeNextTurn,
         }
     }
 
@@ -504,7 +531,8 @@ impl Plan {
         let is_kept = |key| backend.free_key(now, key, |_| true).is_some();
         if pin.backend == backend.number && !pin.key.is_some_and(is_kept) {
             let key = Some(used.key.fingerprint);
-            self.set_pin(now, session, backend, Pin { key, ..pin }, notes);
+            let moved = (Pin { key, ..pin }, Haste::AtOnce);
+            self.set_pin(now, session, backend, moved, notes);
         }
     }
 
@@ -515,7 +543,8 @@ impl Plan {
         let backend = self.route.backend(answered.candidate);
         let pinned = self.session.and_then(|key| self.pins.get(key));
         if !was_kept && pinned.is_some_and(|pin| pin.backend != backend.number) {
-            self.pin_to(now, answered.candidate, usize::from(answered.key), pinned, notes);
+            let to = (answered.candidate, usize::from(answered.key));
+            self.pin_to(now, to, pinned, Haste::AtOnce, notes);
         }
     }
 }

@@ -11,14 +11,14 @@
 //! | a breaker | it opened or re-opened on the replica's own evidence |
 //! | a drain, a hold | it began, was extended, or ended before its time |
 //! | a reset | it was made |
-//! | a pin | it was set or moved |
+//! | a pin | it was set or moved; a first lock may wait ([`Haste`]) |
 //!
 //! What was heard is never told again: only evidence and operators of this replica lead here.
 
 use crate::{
     backend::{Backend, Endpoint, TargetKey},
     breaker::BreakerChange,
-    hint::{BreakerOf, Excluded, Fact, Hint, Lasts, OperatorAction, Stamp},
+    hint::{BreakerOf, Excluded, Fact, Haste, Hint, Lasts, OperatorAction, Stamp},
     mark::MarkReason,
     names::PinKey,
     pins::Pin,
@@ -29,7 +29,7 @@ use crate::{
 
 impl Notes {
     fn tell(&mut self, stamp: Stamp, fact: Fact) {
-        self.hints.push(Hint { age: Millis::ZERO, stamp, fact });
+        self.hints.push(Hint { age: Millis::ZERO, stamp, fact, haste: Haste::AtOnce });
     }
 }
 
@@ -117,9 +117,17 @@ impl Backend {
         notes.tell(stamp, Fact::Reset { backend });
     }
 
-    pub(crate) fn tell_pin(&self, now: Now, session: PinKey, pin: &Pin, notes: &mut Notes) {
+    pub(crate) fn tell_pin(
+        &self,
+        now: Now,
+        session: PinKey,
+        (pin, haste): (&Pin, Haste),
+        notes: &mut Notes,
+    ) {
         if let Some(fact) = self.pin_fact(now, session, pin) {
-            notes.tell(pin.stamp, fact);
+            // A move contradicts what others have heard.
+            let haste = if pin.stamp.version > 1 { Haste::AtOnce } else { haste };
+            notes.hints.push(Hint { age: Millis::ZERO, stamp: pin.stamp, fact, haste });
         }
     }
 

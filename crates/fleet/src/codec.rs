@@ -12,7 +12,7 @@
 
 use tidegate_core::{
     breaker::OpenCause,
-    hint::{BreakerOf, Excluded, Fact, Hint, Lasts, OperatorAction, Stamp},
+    hint::{BreakerOf, Excluded, Fact, Haste, Hint, Lasts, OperatorAction, Stamp},
     mark::MarkReason,
     names::{Fingerprint, PinKey, ReplicaId},
     time::Millis,
@@ -269,7 +269,7 @@ impl Bytes<'_> {
         };
         let age = self.millis()?;
         let stamp = Stamp { version: self.u64()?, writer };
-        Some(News::Hint(Hint { age, stamp, fact: self.fact()? }))
+        Some(News::Hint(Hint { age, stamp, fact: self.fact()?, haste: Haste::AtOnce }))
     }
 
     fn event(&mut self, code: u8) -> Option<SessionEvent> {

@@ -6,21 +6,27 @@
 //! - The newest fact per subject stands for all of them.
 //! - Full: the oldest is dropped and counted, and what is held is written again when the store is
 //!   reached next. Records of sessions are never dropped; there are no more of them than sessions.
-//! - First locks of sessions wait a moment for company; anything else goes at once.
+//! - What may wait for company ([`Haste`](tidegate_core::hint::Haste)) does, until the first of what
+//!   waits is due. Whoever adds something wakes the writer only if that makes it due earlier: as a
+//!   rule once for the first of many.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tidegate_core::{
-    hint::{Fact, Hint, Subject},
-    time::Now,
+    hint::{Fact, Haste, Hint, Subject},
+    time::{Millis, Now},
 };
+use tidegate_runtime::clock::Clock;
 use tokio::sync::Notify;
 
 use crate::{codec::HINTS_MAX, seal::SealedName, session_record::SessionEvent};
 
 /// Hints that wait, at most.
 const QUEUE_MAX: usize = 8192;
+/// Of what does not wait.
+const AT_ONCE: Now = Now::ZERO;
 
 /// A hint that waits to be told.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +36,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it should go at once. A session's first lock need not: its next turn comes later,
-    /// and by the tactics `random` and `weighted` replicas agree on it before they hear of it.
-    fn is_urgent(&self) -> bool {
-        !matches!(self.hint.fact, Fact::Pin { .. } if self.hint.stamp.version <= 1)
+    /// When it should be told.
+    fn due(&self) -> Now {
+        self.made_at.after(self.hint.haste.may_wait())
     }
 
     /// Whether it is a pin that has ended: it stands in no other's way.
@@ -72,8 +77,8 @@ struct Queue {
     next: u64,
     events: Vec<SessionEvent>,
     sessions: HashMap<SealedName, SessionWrite>,
-    /// Whether something waits that should go at once.
-    is_urgent: bool,
+    /// When the first of what waits should be written.
+    due: Option<Now>,
     /// Whether something was dropped since it was last asked.
     is_incomplete: bool,
 }
@@ -82,82 +87,78 @@ struct Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
-    filled: Notify,
-    urgent: Notify,
+    /// Something is due earlier than what was.
+    is_earlier: Notify,
 }
 
 impl Outbox {
     /// Adds hints; how many had to be dropped for them.
     pub(crate) fn add(&self, hints: &mut Vec<Hint>, now: Now) -> u64 {
-        let mut queue = self.lock();
-        let (was_empty, was_urgent) = (queue.is_empty(), queue.is_urgent);
-        let mut dropped = 0;
-        for hint in hints.drain(..) {
-            dropped += u64::from(queue.add(Waiting { hint, made_at: now }));
+        self.change(|queue| {
+            let add = |hint| u64::from(queue.add(Waiting { hint, made_at: now }));
+            hints.drain(..).map(add).sum()
+        })
+    }
+
+    /// Another replica told this: what waits here to say the same at leisure need not be said.
+    pub(crate) fn was_told(&self, heard: &Hint) {
+        if matches!(heard.fact, Fact::Pin { .. }) {
+            self.lock().was_told(heard);
         }
-        let is_urgent = queue.is_urgent;
-        drop(queue);
-        self.wake(was_empty, is_urgent && !was_urgent);
-        dropped
     }
 
     /// Adds something told of a session.
     pub(crate) fn add_event(&self, event: SessionEvent) {
-        let mut queue = self.lock();
-        queue.events.push(event);
-        queue.is_urgent = true;
-        drop(queue);
-        self.wake(true, true);
+        self.change(|queue| {
+            queue.events.push(event);
+            queue.is_due_by(AT_ONCE);
+        });
     }
 
     /// Adds a session's record, unless one of a higher epoch waits.
     pub(crate) fn add_session(&self, name: SealedName, write: SessionWrite) {
-        let mut queue = self.lock();
-        match queue.sessions.get_mut(&name) {
-            Some(held) if held.epoch > write.epoch => {}
-            Some(held) => *held = write,
-            None => {
-                queue.sessions.insert(name, write);
+        self.change(|queue| {
+            match queue.sessions.get_mut(&name) {
+                Some(held) if held.epoch > write.epoch => {}
+                Some(held) => *held = write,
+                None => {
+                    queue.sessions.insert(name, write);
+                }
             }
-        }
-        queue.is_urgent = true;
-        drop(queue);
-        self.wake(true, true);
+            queue.is_due_by(AT_ONCE);
+        });
     }
 
     /// What was not written after all; what is newer stays.
     pub(crate) fn put_back(&self, batch: Batch) {
-        let mut queue = self.lock();
-        for waiting in batch.hints {
-            queue.add(waiting);
-        }
-        queue.events.extend(batch.events);
-        for (name, write) in batch.sessions {
-            queue.sessions.entry(name).or_insert(write);
-        }
-        drop(queue);
-        self.wake(true, true);
+        self.change(|queue| {
+            for waiting in batch.hints {
+                queue.add(waiting);
+            }
+            queue.events.extend(batch.events);
+            for (name, write) in batch.sessions {
+                queue.sessions.entry(name).or_insert(write);
+            }
+            if !queue.is_empty() {
+                queue.is_due_by(AT_ONCE);
+            }
+        });
     }
 
-    /// Waits until there is something to write.
-    pub(crate) async fn ready(&self) {
+    /// Waits until something is due.
+    pub(crate) async fn ready(&self, clock: Clock) {
         loop {
-            let filled = self.filled.notified();
-            if !self.lock().is_empty() {
+            let is_earlier = self.is_earlier.notified();
+            let due = self.lock().due;
+            let Some(left) = due.map(|due| due.since(clock.now())) else {
+                is_earlier.await;
+                continue;
+            };
+            if left == Millis::ZERO {
                 return;
             }
-            filled.await;
-        }
-    }
-
-    /// Waits until something should go at once.
-    pub(crate) async fn ready_at_once(&self) {
-        loop {
-            let urgent = self.urgent.notified();
-            if self.lock().is_urgent {
-                return;
-            }
-            urgent.await;
+            // Nothing comes of a wait that ends early: the next look finds the same.
+            drop(tokio::time::timeout(Duration::from_millis(left.0), is_earlier).await);
         }
     }
 
@@ -175,7 +176,7 @@ impl Outbox {
         for name in names {
             batch.sessions.extend(queue.sessions.remove_entry(&name));
         }
-        queue.is_urgent = !queue.is_empty();
+        queue.due = (!queue.is_empty()).then_some(AT_ONCE);
         batch
     }
 
@@ -194,14 +195,17 @@ impl Outbox {
         queue.hints.len() + queue.events.len() + queue.sessions.len()
     }
 
-    fn wake(&self, was_empty: bool, is_urgent: bool) {
-        // A thread is woken only if it may be asleep.
-        if was_empty {
-            self.filled.notify_one();
+    /// Changes the queue, and wakes the writer if it should write earlier than it would have.
+    fn change<R>(&self, how: impl FnOnce(&mut Queue) -> R) -> R {
+        let mut queue = self.lock();
+        let before = queue.due;
+        let result = how(&mut queue);
+        let is_earlier = queue.due.is_some_and(|due| before.is_none_or(|before| due < before));
+        drop(queue);
+        if is_earlier {
+            self.is_earlier.notify_one();
         }
-        if is_urgent {
-            self.urgent.notify_one();
-        }
+        result
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -214,10 +218,25 @@ impl Queue {
         self.hints.is_empty() && self.events.is_empty() && self.sessions.is_empty()
     }
 
+    fn was_told(&mut self, heard: &Hint) {
+        let Some((number, held)) = self.hints.get(&heard.fact.subject()) else { return };
+        let Hint { haste, stamp, fact, .. } = &held.hint;
+        let is_agreed = *haste == Haste::Leisurely && stamp.version == heard.stamp.version;
+        if is_agreed && is_same_pin(fact, &heard.fact) {
+            let (number, subject) = (*number, heard.fact.subject());
+            self.hints.remove(&subject);
+            self.order.remove(&number);
+        }
+    }
+
+    fn is_due_by(&mut self, moment: Now) {
+        self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
+    }
+
     /// Whether another one had to be dropped.
     fn add(&mut self, waiting: Waiting) -> bool {
         let subject = waiting.hint.fact.subject();
-        self.is_urgent |= waiting.is_urgent() || self.hints.len() >= HINTS_MAX;
+        self.is_due_by(if self.hints.len() >= HINTS_MAX { AT_ONCE } else { waiting.due() });
         if let Some((_, held)) = self.hints.get_mut(&subject) {
             let precedence = |it: &Waiting| it.hint.precedence(it.made_at.0);
             if held.is_over(waiting.made_at) || precedence(&waiting) >= precedence(held) {
@@ -239,20 +258,32 @@ impl Queue {
     }
 }
 
+/// Whether both pin a session to one target and key.
+fn is_same_pin(one: &Fact, other: &Fact) -> bool {
+    let place = |fact: &Fact| match fact {
+        Fact::Pin { session, backend, key, .. } => Some((*session, *backend, *key)),
+        Fact::Window { .. }
+        | Fact::Exclusion { .. }
+        | Fact::Action { .. }
+        | Fact::Reset { .. }
+        | Fact::Opened { .. } => None,
+    };
+    place(one).is_some() && place(one) == place(other)
+}
+
 #[cfg(test)]
 mod tests {
     use tidegate_core::{
         hint::Stamp,
         mark::MarkReason,
         names::{Fingerprint, PinKey, ReplicaId},
-        time::Millis,
     };
 
     use super::*;
 
     fn hint(version: u64, fact: Fact) -> Hint {
         let stamp = Stamp { version, writer: ReplicaId(1) };
-        Hint { age: Millis::ZERO, stamp, fact }
+        Hint { age: Millis::ZERO, stamp, fact, haste: Haste::AtOnce }
     }
 
     fn window(name: u8, span: u64) -> Hint {
@@ -322,19 +353,80 @@ mod tests {
         assert_eq!(sessions.iter().map(|it| it.1.epoch).collect::<Vec<_>>(), [2]);
     }
 
-    #[tokio::test]
-    async fn first_locks_wait_for_company_and_anything_else_goes_at_once() {
-        let soon = std::time::Duration::from_millis(1);
-        for urgent in [window(1, 5), pin(7, 2), pin(8, 2)] {
-            let outbox = Outbox::default();
-            outbox.add(&mut vec![pin(7, 1)], Now(0));
-            outbox.ready().await;
-            assert!(tokio::time::timeout(soon, outbox.ready_at_once()).await.is_err());
-            outbox.add(&mut vec![urgent], Now(0));
-            outbox.ready_at_once().await;
+    fn lock(session: u128, haste: Haste) -> Hint {
+        Hint { haste, ..pin(session, 1) }
+    }
+
+    /// How long the writer waits for these, which come at the same moment, if it is asked so much
+    /// later.
+    async fn waits(hints: &[Hint]) -> u64 {
+        let (outbox, clock) = (Outbox::default(), Clock::start());
+        let began = clock.now();
+        for hint in hints {
+            outbox.add(&mut vec![*hint], began);
         }
-        let outbox = Outbox::default();
-        outbox.add(&mut (0..=HINTS_MAX as u128).map(|it| pin(it, 1)).collect(), Now(0));
-        outbox.ready_at_once().await;
+        outbox.ready(clock).await;
+        clock.now().since(began).0
+    }
+
+    #[tokio::test]
+    async fn what_may_wait_waits_until_the_first_of_it_is_due() {
+        let (soon, some_time) = (Haste::BeforeNextTurn, Haste::Leisurely);
+        let alone = waits(&[lock(1, soon), lock(2, some_time)]).await;
+        assert!((50..500).contains(&alone), "{alone} ms");
+        let leisurely = waits(&[lock(1, some_time), lock(2, some_time)]).await;
+        assert!((1_000..5_000).contains(&leisurely), "{leisurely} ms");
+        for urgent in [window(1, 5), pin(7, 2), pin(8, 2)] {
+            let took = waits(&[lock(7, some_time), urgent]).await;
+            assert!(took < 500, "{took} ms");
+        }
+        let many: Vec<Hint> = (0..=HINTS_MAX as u128).map(|it| lock(it, some_time)).collect();
+        let took = waits(&many).await;
+        assert!(took < 500, "{took} ms");
+    }
+
+    #[test]
+    fn what_another_replica_told_in_the_meantime_is_not_told_again_at_leisure() {
+        let name = Fingerprint([9; 16]);
+        let elsewhere = |hint: Hint| {
+            let Fact::Pin { session, key, remaining, stays, .. } = hint.fact else { return hint };
+            Hint { fact: Fact::Pin { session, backend: name, key, remaining, stays }, ..hint }
+        };
+        for (waits, heard, is_left) in [
+            (lock(1, Haste::Leisurely), pin(1, 1), false),
+            (lock(1, Haste::BeforeNextTurn), pin(1, 1), true),
+            (lock(1, Haste::Leisurely), pin(2, 1), true),
+            (lock(1, Haste::Leisurely), elsewhere(pin(1, 1)), true),
+            (lock(1, Haste::Leisurely), pin(1, 2), true),
+            (window(1, 5), window(1, 5), true),
+        ] {
+            let outbox = Outbox::default();
+            outbox.add(&mut vec![waits], Now(0));
+            outbox.was_told(&heard);
+            assert_eq!(taken(&outbox).len(), usize::from(is_left), "{waits:?} {heard:?}");
+        }
+    }
+
+    /// A writer that waits for a moment is woken by what is due before it, and by nothing else.
+    #[tokio::test]
+    async fn the_writer_is_woken_once_for_many_and_again_for_what_is_due_earlier() {
+        let (outbox, clock) = (Outbox::default(), Clock::start());
+        let now = clock.now();
+        let mut woken = Vec::new();
+        let hints = [
+            lock(1, Haste::Leisurely),
+            lock(2, Haste::Leisurely),
+            lock(3, Haste::BeforeNextTurn),
+            lock(4, Haste::Leisurely),
+            lock(5, Haste::BeforeNextTurn),
+            window(1, 5),
+            window(2, 5),
+        ];
+        for hint in hints {
+            outbox.add(&mut vec![hint], now);
+            let is_woken = tokio::time::timeout(Duration::ZERO, outbox.is_earlier.notified());
+            woken.push(is_woken.await.is_ok());
+        }
+        assert_eq!(woken, [true, false, true, false, false, true, false]);
     }
 }

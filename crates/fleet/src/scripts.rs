@@ -18,6 +18,7 @@ const TELL: &str = r"
 redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'e', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 local at = 4
+local members = {[2] = {}, [3] = {}}
 for i = 4, #KEYS do
   local held = redis.pcall('GETRANGE', KEYS[i], 0, 63)
   if type(held) ~= 'string' then
@@ -26,12 +27,16 @@ for i = 4, #KEYS do
   end
   if held <= ARGV[at] then
     redis.call('SET', KEYS[i], ARGV[at] .. ARGV[at + 1], 'PX', ARGV[at + 2])
-    redis.call('ZADD', KEYS[tonumber(ARGV[at + 5])], ARGV[at + 4], ARGV[at + 3])
+    local list = members[tonumber(ARGV[at + 5])]
+    list[#list + 1] = ARGV[at + 4]
+    list[#list + 1] = ARGV[at + 3]
   end
   at = at + 6
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-redis.call('PEXPIRE', KEYS[3], ARGV[3])
+for index, list in pairs(members) do
+  if #list > 0 then redis.call('ZADD', KEYS[index], unpack(list)) end
+  redis.call('PEXPIRE', KEYS[index], ARGV[3])
+end
 return 1
 ";
 

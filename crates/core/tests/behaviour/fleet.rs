@@ -2,8 +2,9 @@
 
 use tidegate_core::{
     breaker::State,
-    hint::{BreakerOf, Excluded, Fact, Heard, Hint, OperatorAction},
+    hint::{BreakerOf, Excluded, Fact, Haste, Heard, Hint, OperatorAction},
     names::{Fingerprint, FleetSettings, HashKey, ReplicaId},
+    settings::Tactic,
     time::Millis,
 };
 
@@ -253,4 +254,36 @@ fn a_replica_that_starts_later_gets_what_is_held() {
     let ranks = |bed: &Bed| ["x", "y", "z"].map(|it| bed.snap(it).rank.0);
     assert_eq!(ranks(&late), ranks(&a));
     assert_eq!(late.request(|_| ok()).visited, ["x"], "a window is less than an exclusion");
+}
+
+#[test]
+fn a_first_lock_is_told_at_leisure_only_where_others_choose_the_same_without_it() {
+    let haste = |bed: &mut Bed| {
+        let told = bed.told();
+        let is_pin = |it: &&Hint| matches!(it.fact, Fact::Pin { .. });
+        told.iter().filter(is_pin).map(|it| it.haste).collect::<Vec<_>>()
+    };
+    let by = |tactic| Bed::of(&["a b", "c"]).route(|route| route.tactic = tactic).in_fleet(1);
+    for (tactic, wanted) in [
+        (Tactic::Random, Haste::Leisurely),
+        (Tactic::Weighted, Haste::Leisurely),
+        (Tactic::RoundRobin, Haste::BeforeNextTurn),
+        (Tactic::LeastBusy, Haste::BeforeNextTurn),
+        (Tactic::LeastLatency, Haste::BeforeNextTurn),
+    ] {
+        let mut bed = by(tactic);
+        bed.session("s", |_| ok());
+        assert_eq!(haste(&mut bed), [wanted], "{tactic:?}");
+        // A replica that sees nothing against the target would choose otherwise.
+        bed.trip("a");
+        drop(bed.told());
+        bed.session("t", |_| ok());
+        assert_eq!(haste(&mut bed), [Haste::BeforeNextTurn], "{tactic:?} with a target open");
+        // Others have heard of the pin that the session leaves.
+        assert_eq!(bed.pinned("t").as_deref(), Some("b"));
+        bed.trip("b");
+        drop(bed.told());
+        bed.session("t", |_| ok());
+        assert_eq!(haste(&mut bed), [Haste::AtOnce], "{tactic:?} moved");
+    }
 }

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use tidegate_core::{
     breaker::OpenCause,
-    hint::{BreakerOf, Excluded, Fact, Heard, Hint, Lasts, OperatorAction, Stamp},
+    hint::{BreakerOf, Excluded, Fact, Haste, Heard, Hint, Lasts, OperatorAction, Stamp},
     mark::MarkReason,
     names::{Fingerprint, PinKey, ReplicaId},
     settings::Tactic,
@@ -89,7 +89,7 @@ fn hints(session: PinKey) -> impl Strategy<Value = Vec<Hint>> {
                 }
                 _ => fact,
             };
-            Hint { age: Millis(age), stamp, fact }
+            Hint { age: Millis(age), stamp, fact, haste: Haste::AtOnce }
         });
     proptest::collection::vec(hint, 1..12)
 }

@@ -75,7 +75,7 @@ fn fact() -> impl Strategy<Value = Fact> {
 fn news() -> impl Strategy<Value = News> {
     let hint = (any::<(u64, u64, u128)>(), fact()).prop_map(|((age, version, writer), fact)| {
         let stamp = Stamp { version, writer: ReplicaId(writer) };
-        News::Hint(Hint { age: Millis(age), stamp, fact })
+        News::Hint(Hint { age: Millis(age), stamp, fact, haste: Haste::AtOnce })
     });
     let event = (any::<bool>(), "[0-9a-f]{32}", any::<(u64, u128)>()).prop_map(
         |(is_claim, name, (epoch, by))| {

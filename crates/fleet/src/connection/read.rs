@@ -101,6 +101,7 @@ impl Connection<'_> {
     /// Hears one hint that was written so long ago.
     pub(super) fn hear(&self, from: ReplicaId, hint: &Hint, age: Millis) {
         let aged = Hint { age: Millis(age.0.saturating_add(hint.age.0)), ..*hint };
+        self.fleet.outbox.was_told(hint);
         let heard = self.ears.hear(&aged);
         self.fleet.stats.heard(from, FactKind::of(&hint.fact), heard, self.fleet.now());
     }

@@ -22,9 +22,6 @@ use crate::{
 
 /// The stream's length: at a hundred entries a second, two minutes.
 const STREAM_MAX: u64 = 10_000;
-/// First locks of sessions wait so long for company: every entry wakes every replica. Not longer,
-/// because a quick client's next turn may come to another replica.
-const COMPANY: Duration = Duration::from_millis(50);
 /// A store that is full is asked again after this.
 const FULL: Duration = Duration::from_secs(1);
 
@@ -33,11 +30,7 @@ impl Connection<'_> {
     pub(super) async fn write_loop(&self) -> Result<Infallible, StoreError> {
         let outbox = &self.fleet.outbox;
         loop {
-            outbox.ready().await;
-            tokio::select! {
-                () = tokio::time::sleep(COMPANY) => {}
-                () = outbox.ready_at_once() => {}
-            }
+            outbox.ready(self.fleet.start.clock).await;
             let mut batch = outbox.take();
             if batch.is_empty() {
                 continue;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tidegate_core::{
-    hint::{Fact, Heard, Hint, Stamp},
+    hint::{Fact, Haste, Heard, Hint, Stamp},
     names::{Fingerprint, PinKey, ReplicaId},
     time::{Millis, Now},
 };
@@ -108,7 +108,12 @@ fn pin(session: u128) -> Hint {
     let name = Fingerprint([7; 16]);
     let (remaining, stays) = (Millis::minutes(10), Millis::ZERO);
     let fact = Fact::Pin { session: PinKey(session), backend: name, key: name, remaining, stays };
-    Hint { age: Millis::ZERO, stamp: Stamp { version: 1, writer: ReplicaId(1) }, fact }
+    Hint {
+        age: Millis::ZERO,
+        stamp: Stamp { version: 1, writer: ReplicaId(1) },
+        fact,
+        haste: Haste::AtOnce,
+    }
 }
 
 impl Ears for PinEars {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::{
-    hint::{Fact, Hint, Stamp},
+    hint::{Fact, Haste, Hint, Stamp},
     names::{Fingerprint, PinKey, ReplicaId},
     time::{Millis, Now},
 };
@@ -16,7 +16,12 @@ use crate::store::Store;
 fn pin(version: u64, remaining: Millis) -> Hint {
     let (name, session) = (Fingerprint([7; 16]), PinKey(1));
     let fact = Fact::Pin { session, backend: name, key: name, remaining, stays: Millis::ZERO };
-    Hint { age: Millis::ZERO, stamp: Stamp { version, writer: ReplicaId(1) }, fact }
+    Hint {
+        age: Millis::ZERO,
+        stamp: Stamp { version, writer: ReplicaId(1) },
+        fact,
+        haste: Haste::AtOnce,
+    }
 }
 
 /// A pin has ended; the replica that locks the session anew has forgotten it and begins at the

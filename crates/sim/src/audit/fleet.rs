@@ -249,7 +249,7 @@ mod tests {
 
     use tidegate_core::{
         core::Core,
-        hint::Stamp,
+        hint::{Haste, Stamp},
         mark::MarkReason,
         names::{FleetSettings, HashKey, ReplicaId},
         plan::RequestSpec,
@@ -289,7 +289,12 @@ mod tests {
     fn window(version: u64) -> Hint {
         let (backend, key, reason) = (NAME, NAME, MarkReason::RateLimited);
         let fact = Fact::Window { backend, key, remaining: Millis(100), reason };
-        Hint { age: Millis::ZERO, stamp: Stamp { version, writer: ReplicaId(1) }, fact }
+        Hint {
+            age: Millis::ZERO,
+            stamp: Stamp { version, writer: ReplicaId(1) },
+            fact,
+            haste: Haste::AtOnce,
+        }
     }
 
     /// The numbers of what is broken when a core that never heard of a window is asked.

@@ -6,8 +6,8 @@
 
 use tidegate_core::{
     draw::fraction,
-    hint::{Fact, Hint},
-    time::Now,
+    hint::{Fact, Haste, Hint},
+    time::{Millis, Now},
 };
 
 use super::{Engine, EngineEvent};
@@ -62,7 +62,15 @@ impl Bus {
     }
 
     /// When each replica hears what `from` tells now; `None` = never.
-    fn deliveries(&mut self, now: Now, from: u32, is_reload: bool) -> Vec<Option<Now>> {
+    /// What may wait for company is taken to wait for as long as it may.
+    fn deliveries(
+        &mut self,
+        now: Now,
+        from: u32,
+        haste: Haste,
+        is_reload: bool,
+    ) -> Vec<Option<Now>> {
+        let waits = if is_reload { Millis::ZERO } else { haste.may_wait() };
         let is_silent = self.is_cut(from, now);
         let replicas = 0..self.fleet.replicas;
         let delivery = |to: u32| {
@@ -73,7 +81,7 @@ impl Bus {
             let is_lost = !is_reload
                 && self.fleet.loss > 0.0
                 && fraction(self.draws.draw()) < self.fleet.loss;
-            (!is_lost).then(|| now.after(self.fleet.delay))
+            (!is_lost).then(|| now.after(waits).after(self.fleet.delay))
         };
         replicas.map(delivery).collect()
     }
@@ -131,7 +139,7 @@ impl Engine<'_> {
     /// Tells one hint to the others, or what is held to one of them.
     fn tell(&mut self, now: Now, from: u32, hint: Hint, only: Option<u32>) {
         let Some(bus) = &mut self.bus else { return };
-        let mut deliveries = bus.deliveries(now, from, only.is_some());
+        let mut deliveries = bus.deliveries(now, from, hint.haste, only.is_some());
         if let Some(only) = only {
             for (to, at) in deliveries.iter_mut().enumerate() {
                 *at = at.filter(|_| to == only as usize);
@@ -219,10 +227,10 @@ impl BusTally {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::time::Millis;
-
     use super::*;
     use crate::timeline::plot::Cut;
+
+    const AT_ONCE: Haste = Haste::AtOnce;
 
     fn bus(loss: f64, cuts: Vec<Cut>) -> Bus {
         let fleet = Fleet { replicas: 3, is_by_session: false, delay: Millis(5), loss, cuts };
@@ -232,22 +240,25 @@ mod tests {
     #[test]
     fn a_message_reaches_everybody_else_after_the_delay() {
         let at = Some(Now(15));
-        assert_eq!(bus(0.0, Vec::new()).deliveries(Now(10), 1, false), [at, None, at]);
+        assert_eq!(bus(0.0, Vec::new()).deliveries(Now(10), 1, AT_ONCE, false), [at, None, at]);
+        let later = Some(Now(65));
+        let deliveries = bus(0.0, Vec::new()).deliveries(Now(10), 1, Haste::BeforeNextTurn, false);
+        assert_eq!(deliveries, [later, None, later]);
     }
 
     #[test]
     fn a_replica_that_is_cut_off_tells_nothing_and_hears_nothing() {
         let cut = Cut { replica: 2, from: Now(10), to: Now(20) };
         let mut bus = bus(0.0, vec![cut]);
-        assert_eq!(bus.deliveries(Now(10), 2, false), [None; 3]);
-        assert_eq!(bus.deliveries(Now(19), 0, false), [None, Some(Now(24)), None]);
-        assert_eq!(bus.deliveries(Now(20), 0, false)[2], Some(Now(25)));
+        assert_eq!(bus.deliveries(Now(10), 2, AT_ONCE, false), [None; 3]);
+        assert_eq!(bus.deliveries(Now(19), 0, AT_ONCE, false), [None, Some(Now(24)), None]);
+        assert_eq!(bus.deliveries(Now(20), 0, AT_ONCE, false)[2], Some(Now(25)));
     }
 
     #[test]
     fn what_is_lost_is_not_heard_and_what_is_loaded_is_not_lost() {
         let mut bus = bus(1.0, Vec::new());
-        assert_eq!(bus.deliveries(Now(0), 0, false), [None; 3]);
-        assert_eq!(bus.deliveries(Now(0), 0, true), [None, Some(Now(5)), Some(Now(5))]);
+        assert_eq!(bus.deliveries(Now(0), 0, AT_ONCE, false), [None; 3]);
+        assert_eq!(bus.deliveries(Now(0), 0, AT_ONCE, true), [None, Some(Now(5)), Some(Now(5))]);
     }
 }
