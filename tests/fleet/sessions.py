@@ -111,6 +111,8 @@ async def traffic(fleet):
     limits = httpx2.Limits(max_connections=10)
     async with httpx2.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
         await asyncio.gather(*(talk(client, session) for session in range(100)))
+    # What is told at leisure has been told then.
+    await asyncio.sleep(2)
     took, busy = time.monotonic() - began, fleet.traffic()
     await asyncio.sleep(took)
     idle = fleet.traffic()

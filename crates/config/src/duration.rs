@@ -78,7 +78,11 @@ fn split_at(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
 
 fn amount(text: &str, number: &str, unit: &str) -> Result<f64, String> {
     if number.is_empty() {
-        return Err(format!("{} has no number before {}", quoted(text), quoted(unit)));
+        return Err(format!(
+            "{} is not a duration: write a number before {}, as in `30s` or `1h30m`",
+            quoted(text),
+            quoted(unit)
+        ));
     }
     let number: f64 = number.parse().map_err(|_| format!("{} is not a number", quoted(number)))?;
     Ok(number)
@@ -204,7 +208,7 @@ mod tests {
             ("30", "`30` has no unit: write `30s`"),
             ("1e400", "`1e400` has an unknown unit `e`: use `ms`, `s`, `m`, `h` or `d`"),
             ("5 s", "`5 s` has an unknown unit ` s`: use `ms`, `s`, `m`, `h` or `d`"),
-            ("s", "`s` has no number before `s`"),
+            ("s", "`s` is not a duration: write a number before `s`, as in `30s` or `1h30m`"),
             ("1..5s", "`1..5` is not a number"),
             ("30s1m", "`30s1m`: write larger units first and each unit once"),
             ("1s1s", "`1s1s`: write larger units first and each unit once"),

@@ -159,7 +159,7 @@ fn a_gateway_that_is_not_there_is_4_with_the_next_command() {
         &["status"][..],
         &["status", "--watch"],
         &["explain", "alpha/m"],
-        &["explain", "req_00"],
+        &["explain", "req_00000000000000000000000000000000"],
         &["drain", "alpha/m"],
         &["reload"],
     ] {
@@ -221,6 +221,28 @@ fn a_drain_says_until_when_and_how_to_undo_it() {
     assert_eq!(json(&bed.run(&["status", "--json"]))["backends"][0]["state"], "closed");
     let probe = bed.run_with_token(&["probe", "beta/m"]);
     assert_eq!((probe.code, probe.stdout.as_str()), (Some(0), "beta/m answered the probe\n"));
+}
+
+#[test]
+fn what_is_said_of_a_drain_or_hold_is_what_it_is() {
+    let bed = Bed::start("leases");
+    for verb in ["drain", "hold"] {
+        for (ttl, words) in [("0s", "a time of 0 changes nothing"), ("25h", "at most `24h`")] {
+            let said = bed.run_with_token(&[verb, "beta/m", "--ttl", ttl]);
+            assert_eq!(said.code, Some(1), "{said:?}");
+            assert!(said.stderr.contains(words), "{said:?}");
+        }
+        let long = json(&bed.run_with_token(&[verb, "beta/m", "--ttl", "1h", "--json"]));
+        let short = bed.run_with_token(&[verb, "beta/m", "--ttl", "2s"]);
+        assert!(short.stdout.contains(", for 1h00m") || short.stdout.contains(", for 59m"));
+        assert!(short.stderr.contains("`tidegate resume beta/m` ends both"), "{short:?}");
+        let again = json(&bed.run_with_token(&[verb, "beta/m", "--ttl", "2s", "--json"]));
+        assert_eq!(again["until_unix_ms"], long["until_unix_ms"], "the first one lasts longer");
+        assert_eq!(bed.run_with_token(&["resume", "beta/m"]).code, Some(0));
+        let short = bed.run_with_token(&[verb, "beta/m", "--ttl", "5m"]);
+        assert_eq!(short.stderr, "", "nothing lasts longer any more");
+        assert_eq!(bed.run_with_token(&["resume", "beta/m"]).code, Some(0));
+    }
 }
 
 #[test]
@@ -286,7 +308,12 @@ fn a_request_is_explained_with_every_verdict_and_attempt() {
     let gone = bed.run(&["explain", "req_00000000000000000000000000000000"]);
     assert_eq!(gone.code, Some(1), "{gone:?}");
     assert!(gone.stderr.contains("has no record of"), "{gone:?}");
-    assert_eq!(bed.run(&["explain", "req_x/../y"]).code, Some(2));
+    for wrong in ["req_x/../y", "req_0123"] {
+        let said = bed.run(&["explain", wrong]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.stderr.contains("is not the id of a request"), "{said:?}");
+        assert!(said.stderr.contains("x-tidegate-request-id"), "{said:?}");
+    }
 }
 
 #[test]

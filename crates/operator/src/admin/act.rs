@@ -108,8 +108,8 @@ pub(super) async fn backend(
         Ok(order) => order,
         Err(answer) => return answer,
     };
-    let ttl = match order.ttl.as_deref().map(duration::Duration::parse).transpose() {
-        Ok(ttl) => ttl.map_or(TTL, |ttl| ttl.millis()).min(TTL_MAX),
+    let ttl = match order.ttl.as_deref().map_or(Ok(TTL), ttl_of) {
+        Ok(ttl) => ttl,
         Err(problem) => return error(StatusCode::BAD_REQUEST, &format!("`ttl`: {problem}")),
     };
     let worker = &admin.worker;
@@ -119,18 +119,12 @@ pub(super) async fn backend(
     let until = now.after(ttl);
     let mut answer = json!({ "backend": id, "done": deed.word() });
     let is_known = match deed {
-        Deed::Drain => {
-            answer["until_unix_ms"] = gateway.clock.unix_ms_of(until).into();
-            worker.with_notes(|notes| live.core.switch_off(now, id, Some(until), notes))
-        }
+        Deed::Drain => worker.with_notes(|notes| live.core.switch_off(now, id, Some(until), notes)),
         Deed::Reset => worker.with_notes(|notes| {
             live.core.switch_off(now, id, None, notes) && live.core.reset(now, id, notes)
         }),
         Deed::Resume => worker.with_notes(|notes| resume(&live, now, id, notes)),
-        Deed::Hold => {
-            answer["until_unix_ms"] = gateway.clock.unix_ms_of(until).into();
-            worker.with_notes(|notes| live.core.hold(now, id, until, notes))
-        }
+        Deed::Hold => worker.with_notes(|notes| live.core.hold(now, id, until, notes)),
         Deed::Probe if id.starts_with(SERVER) => {
             let passed = (admin.probe_server)(id[SERVER.len()..].to_owned()).await;
             let word = passed.map(|passed| if passed { "passed" } else { "failed" });
@@ -153,6 +147,10 @@ pub(super) async fn backend(
         let message = format!("there is no backend `{id}`: `GET /api/snapshot` lists them");
         return error(StatusCode::NOT_FOUND, &message);
     }
+    let until = ends_at(&live, now, id, deed);
+    if let Some(until) = until {
+        answer["until_unix_ms"] = gateway.clock.unix_ms_of(until).into();
+    }
     gateway.changed.notify_one();
     let reason = Some(order.reason.as_str()).filter(|reason| !reason.is_empty());
     tracing::info!(backend = id, deed = deed.word(), reason, "an operator acted");
@@ -161,12 +159,34 @@ pub(super) async fn backend(
         deed: deed.word(),
         backend: id.into(),
         reason: cut_reason(&order.reason),
-        until: matches!(deed, Deed::Drain | Deed::Hold).then_some(until),
+        until,
         result: ["passed", "failed"].into_iter().find(|it| answer["result"] == *it),
         by,
     };
     gateway.journal.event(now, EventBody::Action(Arc::new(record)));
     (StatusCode::OK, answer)
+}
+
+/// How long what an operator does may last.
+fn ttl_of(text: &str) -> Result<Millis, String> {
+    match duration::Duration::parse(text)?.millis() {
+        Millis::ZERO => Err("a time of 0 changes nothing: write `10m`, for example".to_owned()),
+        ttl if ttl > TTL_MAX => {
+            Err("at most `24h`: what is to last longer belongs into the config".to_owned())
+        }
+        ttl => Ok(ttl),
+    }
+}
+
+/// When what an operator did ends. An earlier drain or hold that lasts longer is not cut short.
+fn ends_at(live: &Live, now: Now, id: &str, deed: Deed) -> Option<Now> {
+    let snapshot = live.core.snapshot(now);
+    let backend = snapshot.backends.iter().find(|it| it.id == id)?;
+    match deed {
+        Deed::Drain => backend.switched_off.map(|it| it.until),
+        Deed::Hold => backend.deadline,
+        Deed::Reset | Deed::Probe | Deed::Resume => None,
+    }
 }
 
 /// Ends what an operator began: a drain, and a hold. What stands against the backend by itself

@@ -122,11 +122,24 @@ fn act(deed: Deed, args: &ActArgs, ttl: Option<&Duration>, printer: &Printer) ->
             printer.result(&format!("{reply:#}"));
         } else {
             printer.result(&told(deed, &reply, &gateway));
+            if is_longer(&reply, ttl) {
+                let id = calm(&reply.backend);
+                printer.hint(&format!(
+                    "an earlier action lasts longer than this one: `tidegate resume {id}` ends both"
+                ));
+            }
         }
         let has_failed = reply.result.as_deref() == Some("failed");
         Ok(if has_failed { Exit::No } else { Exit::Done })
     };
     done().unwrap_or_else(|exit| exit)
+}
+
+/// Whether it lasts longer than was asked for, because it did before. A second more may be the way
+/// of the answer and clocks that differ.
+fn is_longer(reply: &ActionReply, ttl: Option<&Duration>) -> bool {
+    let Some((until, ttl)) = reply.until_unix_ms.zip(ttl) else { return false };
+    until.saturating_sub(Clock::start().unix_ms()) > ttl.millis().0.saturating_add(1_000)
 }
 
 /// What was done, until when, and how to undo it.

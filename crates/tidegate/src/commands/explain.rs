@@ -19,6 +19,7 @@ use tidegate_console::explain as told;
 use tidegate_console::words::calm;
 use tidegate_journal::api::decision::DecisionFull;
 use tidegate_journal::api::explain::{BackendStory, WhatIf};
+use tidegate_journal::request_id::RequestId;
 use tidegate_runtime::clock::Clock;
 
 use super::admin::{self, AdminArgs, Gateway};
@@ -100,14 +101,16 @@ fn now() -> u64 {
 }
 
 fn request(id: &str, args: &ExplainArgs, printer: &Printer) -> Result<Exit, Exit> {
-    let gateway = admin::find(&args.gateway, printer)?;
-    let is_id =
-        id.strip_prefix("req_").is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
-    if !is_id {
-        printer.error(&format!("`{}` is no id of a request", calm(id)));
-        printer.hint("every answer of the gateway has its id in `x-tidegate-request-id`");
+    if RequestId::parse(id).is_none() {
+        let form = "`req_` and 32 digits of `0-9a-f`";
+        printer.error(&format!("`{}` is not the id of a request, which is {form}", calm(id)));
+        printer.hint(
+            "every answer of the gateway has its id in `x-tidegate-request-id`; \
+             `tidegate status` shows the latest failovers with theirs",
+        );
         return Err(Exit::Usage);
     }
+    let gateway = admin::find(&args.gateway, printer)?;
     let path = format!("/api/decisions/{id}");
     let found: Result<DecisionFull, AskError> = gateway.client.get(&path);
     let decision = found.map_err(|error| match error {
