@@ -37,7 +37,7 @@ use tidegate_runtime::phase::Phase;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::head::RequestHead;
-use self::outgoing::{Asked, Outgoing};
+use self::outgoing::{Asked, OutgoingAnswer};
 pub(super) use self::wire::IDLE_FOR;
 use self::wire::{NextHead, Wire};
 use super::answer_body::AnswerBody;
@@ -125,7 +125,7 @@ async fn exchange(
 /// Sends an answer, each part as soon as it is there.
 async fn send(wire: &SharedWire, response: Response<AnswerBody>, asked: &Asked) -> Ended {
     let (head, mut body) = response.into_parts();
-    let mut out = Outgoing::new(&head, body.size_hint().exact(), asked);
+    let mut out = OutgoingAnswer::new(&head, body.size_hint().exact(), asked);
     drop(head);
     let mut rest = if out.has_body { Rest::More } else { Rest::Ended };
     poll_fn(|cx| {
@@ -161,7 +161,7 @@ enum Rest {
 }
 
 /// Puts together what is ready of a body, as far as there is room for it.
-fn collect(body: &mut AnswerBody, out: &mut Outgoing, cx: &mut Context<'_>) -> Rest {
+fn collect(body: &mut AnswerBody, out: &mut OutgoingAnswer, cx: &mut Context<'_>) -> Rest {
     while out.has_room() {
         let is_sound = match Pin::new(&mut *body).poll_frame(cx) {
             Poll::Pending => return Rest::Awaited,
@@ -186,7 +186,7 @@ async fn refuse(wire: &SharedWire, status: StatusCode) -> Ended {
     *response.status_mut() = status;
     let (head, ()) = response.into_parts();
     let asked = Asked { is_head: false, version: Version::HTTP_11, is_keep_alive: false };
-    let mut out = Outgoing::new(&head, Some(0), &asked);
+    let mut out = OutgoingAnswer::new(&head, Some(0), &asked);
     match poll_fn(|cx| wire.borrow_mut().poll_write(cx, &mut out)).await {
         Ok(()) => Ended::Close,
         Err(_) => Ended::Broke,

@@ -54,7 +54,7 @@ enum AnswerFraming {
 
 /// An answer on its way out.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingAnswer {
     /// What is written first, from `sent` on.
     text: Vec<u8>,
     sent: usize,
@@ -73,7 +73,7 @@ pub(super) struct Outgoing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrongLength;
 
-impl Outgoing {
+impl OutgoingAnswer {
     /// The head of an answer whose body has this length, where that is known.
     pub(super) fn new(head: &Parts, body_len: Option<u64>, asked: &Asked) -> Self {
         let (status, is_old) = (head.status, asked.version == Version::HTTP_10);
@@ -226,9 +226,9 @@ mod tests {
         pieces: &[&'static str],
     ) -> (String, Result<(), WrongLength>, bool) {
         let (head, ()) = response.body(()).expect("a response").into_parts();
-        let mut out = Outgoing::new(&head, len, asked);
+        let mut out = OutgoingAnswer::new(&head, len, asked);
         let mut bytes = Vec::new();
-        let mut drain = |out: &mut Outgoing| {
+        let mut drain = |out: &mut OutgoingAnswer| {
             while !out.is_empty() {
                 // As a socket that takes seven bytes at a time.
                 let all: Vec<u8> = out.slices().iter().flat_map(|it| it.to_vec()).collect();

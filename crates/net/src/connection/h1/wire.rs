@@ -32,7 +32,7 @@ use super::super::write_watch::WriteWatch;
 use super::BodyBroke;
 use super::framing::{RequestFraming, Taken};
 use super::head::{HeadFault, HeadSearch, RequestHead};
-use super::outgoing::Outgoing;
+use super::outgoing::OutgoingAnswer;
 
 /// A client that has not sent its request head by then is not going to.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
@@ -235,7 +235,7 @@ impl Wire {
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
-        out: &mut Outgoing,
+        out: &mut OutgoingAnswer,
     ) -> Poll<io::Result<()>> {
         self.activity.answer_began();
         if !self.interim.is_empty() {
