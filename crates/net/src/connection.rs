@@ -6,10 +6,10 @@
 //! | `table.rs` | the open connections of a listener, and which one makes room for a new one |
 //! | `activity.rs` | what a connection is doing, as its parts tell each other |
 //! | `h1.rs` | HTTP/1.1, in the task of the connection |
-//! | `tls.rs`, `h2.rs`, `h2_io.rs` | what a secure listener presents; HTTP/2, which only it speaks |
+//! | `tls.rs`, `h2.rs`, `h2_io.rs` | what a secure listener presents; HTTP/2, only there |
 //! | `write_watch.rs` | clients that do not take their answer |
 //! | `half_close.rs` | clients that send no more, and may still wait for their answer |
-//! | `request_body.rs`, `answer_body.rs` | a request's body; an answer's, which tells when it is sent |
+//! | `request_body.rs`, `answer_body.rs` | a request's body; an answer's, which tells its end |
 //!
 //! Rules kept here:
 //! - A body that nobody read to its end closes an HTTP/1.1 connection after the answer: what

@@ -18,7 +18,8 @@ struct DateLine {
 }
 
 thread_local! {
-    static LINE: RefCell<DateLine> = const { RefCell::new(DateLine { text: Vec::new(), until: None }) };
+    static LINE: RefCell<DateLine> =
+        const { RefCell::new(DateLine { text: Vec::new(), until: None }) };
 }
 
 /// Adds the header line of this moment.

@@ -6,9 +6,9 @@
 //! - A client that takes nothing for a minute has gone (`write_watch.rs`).
 //! - A client that has sent its whole request and closed its side still gets its answer
 //!   ([`super::super::half_close`]), unless closing calls its request off.
-//! - Who waits holds no buffer: what comes is read to the stack first, and kept in as much memory as
-//!   it has bytes. Only the rest of a long body is read to where it stays, in memory that is given
-//!   back if nothing comes.
+//! - Who waits holds no buffer: what comes is read to the stack first, and kept in as much memory
+//!   as it has bytes. Only the rest of a long body is read to where it stays, in memory that is
+//!   given back if nothing comes.
 //!
 //! Moments are compared, timers are not moved: a request costs a look at the clock, and only a wait
 //! that ends earlier than the last one touches a timer.
