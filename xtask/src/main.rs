@@ -16,7 +16,7 @@
 //! | `fleet [measure [BINARY]]` | several gateways and a real Redis; the Kubernetes manifests ([`fleet`]) |
 //! | `otlp` | traces and metrics, read by OpenTelemetry's own packages ([`otlp`]) |
 //! | `bench [core \| gateway \| mcp \| journal \| instructions]` | the benches; comparisons with other proxies ([`mod@bench`]) |
-//! | `mutants [core \| mcp] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
+//! | `mutants [core \| mcp] [--shard K/N] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
 //! | `dist` | the release binary, locked and stripped, and a Debian package of it ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
@@ -54,7 +54,7 @@ const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp 
                      conformance | clients [CLIENT…] | dashboard [quick] | \
                      fleet [measure [BINARY]] | ops | otlp | \
                      bench [core | gateway | mcp | journal | instructions] | \
-                     mutants [core | mcp] [FILE…] | dist | nightly>";
+                     mutants [core | mcp] [--shard K/N] [FILE…] | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,5 +1,6 @@
-//! `cargo xtask mutants [core | mcp] [FILE…]`: small faults put into the code one by one, and which
-//! of them no test notices.
+//! `cargo xtask mutants [core | mcp] [--shard K/N] [FILE…]`: small faults put into the code one by
+//! one, and which of them no test notices. With `--shard` every Nth fault, from the Kth on (K counts
+//! from 0): all of them take hours.
 //!
 //! Every fault that survives is a rule that could be broken without a red test: it is killed by a
 //! test or explained in CONTRIBUTING.md. The faults are those of `cargo mutants`, which the chore
@@ -40,9 +41,13 @@ const SUBJECTS: [Subject; 2] = [
 
 /// Runs it over a crate, or over some of its files.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
-    let (name, files) = match words {
+    let (name, rest) = match words {
         [] => ("core", words),
-        [name, files @ ..] => (*name, files),
+        [name, rest @ ..] => (*name, rest),
+    };
+    let (shard, files) = match rest {
+        ["--shard", shard, files @ ..] => (Some(*shard), files),
+        files => (None, files),
     };
     let Some(subject) = SUBJECTS.iter().find(|it| it.name == name) else {
         bail!("no mutants of `{name}`: say `core` or `mcp`");
@@ -57,12 +62,20 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     mutants.arg("mutants").current_dir(docs::root());
     mutants.args(["--package", subject.package, "--jobs", "1", "--no-shuffle", "--output"]);
     mutants.arg(&folder);
+    if let Some(shard) = shard {
+        mutants.args(["--shard", shard, "--sharding", "round-robin"]);
+    }
     for file in files {
         mutants.args(["--file", file]);
     }
     mutants.arg("--").args(subject.tests);
     // Fewer cases: a fault that only one history in thousands shows is not what this looks for.
     mutants.env("PROPTEST_CASES", "64").env_remove("CARGO_TARGET_DIR");
+    // Every fault is built once and run for seconds: a quick build saves more than quick tests.
+    for profile in ["DEV", "TEST"] {
+        mutants.env(format!("CARGO_PROFILE_{profile}_OPT_LEVEL"), "0");
+        mutants.env(format!("CARGO_PROFILE_{profile}_DEBUG"), "0");
+    }
     let status = mutants.status().context("cannot start cargo mutants")?;
     let results = folder.join("mutants.out");
     let tally = Tally::read(&results)

@@ -4,11 +4,11 @@
 //! inside: what comes in is posted to a gateway's `/mcp`, and what the gateway says comes out.
 //!
 //! ```text
-//!   client ── lines ──▶ pipes ──▶ desk ──▶ session, stateless ──▶ exchange ──▶ gateway
+//!   client ── lines ──▶ pipes ──▶ router ──▶ session, stateless ──▶ exchange ──▶ gateway
 //!   client ◀── lines ── pipes ◀────────────────────────────────── exchange ◀── gateway
 //! ```
 //! - `pipes`: lines in and out, on threads of their own.
-//! - `desk`: what becomes of a line; requests under way, and how they end.
+//! - `client_router`: what becomes of a line; requests under way, and how they end.
 //! - `session`: the era of sessions, with a new one when the gateway has forgotten the old;
 //!   `standing`: what that one is told again.
 //! - `stateless`: the era without; `headers`: what of a message its headers repeat; `mirrored`:
@@ -22,7 +22,7 @@
 //! - Every request that came in whole is answered, unless its client gave it up.
 //! - Everything is bounded: lines, requests under way, queues, and the time that the end takes.
 
-mod desk;
+mod client_router;
 mod exchange;
 mod headers;
 mod mirrored;
@@ -44,7 +44,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use self::{desk::Desk, wire::Wire};
+use self::{client_router::ClientRouter, wire::Wire};
 use super::guest::{Gate, GuestError};
 
 /// How long calls under way may go on after the client has said its last word.
@@ -124,28 +124,32 @@ fn carry(wire: Wire, pipes: Pipes, stopped: watch::Receiver<bool>) -> Result<(),
     let lines = pipes::read(pipes.input).map_err(failed)?;
     let (out, written) = pipes::write(pipes.output).map_err(failed)?;
     LocalSet::new().block_on(&runtime, async {
-        let desk = Desk::new(Rc::new(wire), out);
-        serve(&desk, lines, stopped).await;
-        drop(desk);
+        let router = ClientRouter::new(Rc::new(wire), out);
+        serve(&router, lines, stopped).await;
+        drop(router);
         written.wait().await;
     });
     Ok(())
 }
 
 /// Serves a client until its input ends, its output breaks, or somebody says stop.
-async fn serve(desk: &Rc<Desk>, mut lines: pipes::InputLines, mut stopped: watch::Receiver<bool>) {
+async fn serve(
+    router: &Rc<ClientRouter>,
+    mut lines: pipes::InputLines,
+    mut stopped: watch::Receiver<bool>,
+) {
     let until_the_end = async {
         while let Some(line) = lines.recv().await {
-            desk.take(line).await;
+            router.take(line).await;
         }
         // Whoever closes its input may still read.
-        desk.calls_ended(CALLS_WITHIN).await;
+        router.calls_ended(CALLS_WITHIN).await;
     };
     tokio::select! {
         () = until_the_end => {}
-        () = desk.nobody_reads() => {}
+        () = router.nobody_reads() => {}
         // Without its owner the bridge has no reason to go on either.
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
-    desk.close().await;
+    router.close().await;
 }

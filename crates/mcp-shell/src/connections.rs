@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::{
     carrier::Carrier,
     runtime::McpRuntime,
-    servers::{IsOpen, Opening, Servers},
+    servers::{IsOpen, OpenOptions, Servers},
     transport::{ConnectionEvent, EventSender, TransportEvent},
 };
 
@@ -44,11 +44,11 @@ impl Connections {
         runtime: &McpRuntime,
         servers: &Servers,
         (connection, server): (ConnectionId, ServerKey),
-        opening: Opening,
+        options: OpenOptions,
         caused: &mut VecDeque<Event>,
     ) {
         let events = EventSender::new(connection, self.line.clone());
-        let event = match servers.open(runtime, server, opening, events) {
+        let event = match servers.open(runtime, server, options, events) {
             Ok((carrier, is_open)) => {
                 self.table.insert(connection, Connection::Open(carrier));
                 match is_open {

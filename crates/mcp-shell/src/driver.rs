@@ -38,7 +38,7 @@ use super::{
     report,
     runtime::{McpRuntime, SystemRandom},
     search::Searches,
-    servers::{Opening, Servers},
+    servers::{OpenOptions, Servers},
     settings::{Scope, hub_settings},
     transport::{TransportEvent, events},
 };
@@ -230,10 +230,10 @@ impl Driver {
                 let all = &self.runtime.children;
                 let children = caller.map(|(name, share)| all.of(&name, share));
                 let children = children.unwrap_or_else(|| all.clone());
-                let opening = Opening { transport, within, children, resume };
+                let options = OpenOptions { transport, within, children, resume };
                 let (runtime, servers) = (&self.runtime, &self.servers);
                 let which = (connection, server);
-                self.connections.open(runtime, servers, which, opening, &mut self.caused);
+                self.connections.open(runtime, servers, which, options, &mut self.caused);
             }
             Effect::Send { connection, call, message, headers } => {
                 self.connections.send(connection, call, message, headers);

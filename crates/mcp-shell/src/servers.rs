@@ -120,19 +120,19 @@ impl Servers {
         &self,
         runtime: &McpRuntime,
         key: ServerKey,
-        opening: Opening,
+        options: OpenOptions,
         events: EventSender,
     ) -> Result<(Carrier, IsOpen), Failure> {
         let server = self.all.iter().find(|it| it.key == key);
         let switched_off = Failure::of(Cause::SwitchedOff, OutcomeKind::Cancelled);
         let server = server.ok_or(switched_off)?;
         let (pool, clock) = (Rc::clone(&runtime.worker.pool), runtime.gateway().clock);
-        let within = opening.within;
-        match (&server.transport, opening.transport) {
+        let within = options.within;
+        match (&server.transport, options.transport) {
             (ServerTransport::Http(place), TransportKind::Configured) => {
                 let place = Rc::clone(place);
                 let transport = HttpTransport::open(place, pool, clock, within, events);
-                if let Some(resumed) = &opening.resume {
+                if let Some(resumed) = &options.resume {
                     transport.resume(resumed);
                 }
                 Ok((Carrier::Http(transport), IsOpen::AtOnce))
@@ -143,7 +143,7 @@ impl Servers {
                 Ok((Carrier::Sse(transport), IsOpen::WhenTold))
             }
             (ServerTransport::Child(settings), _) => {
-                let transport = StdioTransport::open(settings, &opening.children, events)?;
+                let transport = StdioTransport::open(settings, &options.children, events)?;
                 Ok((Carrier::Stdio(transport), IsOpen::WhenTold))
             }
             (ServerTransport::Unusable(_), _) => Err(switched_off),
@@ -152,7 +152,7 @@ impl Servers {
 }
 
 /// How a connection is to be made.
-pub(crate) struct Opening {
+pub(crate) struct OpenOptions {
     pub(crate) transport: TransportKind,
     /// How long making it may take.
     pub(crate) within: Millis,

@@ -21,18 +21,18 @@ mod check;
 mod combined;
 mod equal;
 mod number;
-mod place;
 mod problem;
 mod shape;
 mod simple;
 #[cfg(test)]
 mod tests;
+mod value_path;
 mod verdict;
 
 use serde_json::Value;
 
 pub use self::problem::Problem;
-use self::{check::Check, place::Place, verdict::Verdict};
+use self::{check::Check, value_path::ValuePath, verdict::Verdict};
 
 /// Problems that are told at once: a model mends a few at a time.
 pub const PROBLEMS_MAX: usize = 5;
@@ -41,7 +41,7 @@ pub const PROBLEMS_MAX: usize = 5;
 #[must_use]
 pub fn problems(schema: &Value, value: &Value) -> Vec<Problem> {
     let mut check = Check::new(schema);
-    let verdict = check.visit(schema, value, &Place::ROOT);
+    let verdict = check.visit(schema, value, &ValuePath::ROOT);
     let problems = check.told();
     debug_assert_eq!(verdict == Verdict::Breaks, !problems.is_empty(), "no verdict without words");
     problems

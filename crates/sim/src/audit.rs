@@ -64,7 +64,7 @@ const VIOLATIONS_MAX: usize = 20;
 
 /// What the auditor remembers of one attempt; the caller keeps it with the permit.
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket {
+pub struct AuditedAttempt {
     backend: usize,
     own: Option<Hold>,
     endpoint: Option<Hold>,
@@ -137,7 +137,7 @@ impl Auditor {
     }
 
     /// The plan gave an attempt.
-    pub fn on_attempt(&mut self, chosen: &Chosen<'_>) -> Ticket {
+    pub fn on_attempt(&mut self, chosen: &Chosen<'_>) -> AuditedAttempt {
         let attempt = chosen.attempt();
         let backend = self.backend_of(chosen.plan, attempt.candidate);
         self.check_limits(chosen, attempt);
@@ -160,43 +160,48 @@ impl Auditor {
                 self.violate("I3", now, || format!("{taken} trials of `{id}` hold slots at once"));
             }
         }
-        Ticket { backend, own, endpoint, has_content: false }
+        AuditedAttempt { backend, own, endpoint, has_content: false }
     }
 
     /// A response head arrived.
-    pub fn on_head(&mut self, now: Now, ticket: &mut Ticket, transitions: &[Transition]) {
-        self.check_stale(now, ticket, transitions);
-        self.release_endpoint(ticket);
+    pub fn on_head(&mut self, now: Now, audited: &mut AuditedAttempt, transitions: &[Transition]) {
+        self.check_stale(now, audited, transitions);
+        self.release_endpoint(audited);
         self.on_transitions(transitions);
     }
 
     /// The first content was released.
-    pub fn on_content(&mut self, now: Now, ticket: &mut Ticket, transitions: &[Transition]) {
-        self.check_stale(now, ticket, transitions);
-        self.release_endpoint(ticket);
-        let is_first = !std::mem::replace(&mut ticket.has_content, true);
-        if let Some(hold) = ticket.own.as_mut().filter(|_| is_first) {
-            self.shadows[ticket.backend].passed(hold);
+    pub fn on_content(
+        &mut self,
+        now: Now,
+        audited: &mut AuditedAttempt,
+        transitions: &[Transition],
+    ) {
+        self.check_stale(now, audited, transitions);
+        self.release_endpoint(audited);
+        let is_first = !std::mem::replace(&mut audited.has_content, true);
+        if let Some(hold) = audited.own.as_mut().filter(|_| is_first) {
+            self.shadows[audited.backend].passed(hold);
         }
         self.on_transitions(transitions);
-        self.check_closing(now, ticket.backend);
+        self.check_closing(now, audited.backend);
     }
 
     /// An attempt was reported.
     pub fn on_report(
         &mut self,
         now: Now,
-        mut ticket: Ticket,
+        mut audited: AuditedAttempt,
         attempt: &Attempt,
         transitions: &[Transition],
     ) {
-        self.check_stale(now, &ticket, transitions);
-        self.check_charge(now, &ticket, attempt, transitions);
-        self.release_endpoint(&mut ticket);
-        let shadow = &mut self.shadows[ticket.backend];
-        if let Some(hold) = ticket.own.as_mut() {
+        self.check_stale(now, &audited, transitions);
+        self.check_charge(now, &audited, attempt, transitions);
+        self.release_endpoint(&mut audited);
+        let shadow = &mut self.shadows[audited.backend];
+        if let Some(hold) = audited.own.as_mut() {
             let is_success = attempt.outcome.is_some_and(|it| it.kind == OutcomeKind::Success);
-            if is_success && !ticket.has_content {
+            if is_success && !audited.has_content {
                 shadow.passed(hold)
             } else {
                 shadow.release(hold)
@@ -210,7 +215,7 @@ impl Auditor {
             }
         }
         self.on_transitions(transitions);
-        self.check_closing(now, ticket.backend);
+        self.check_closing(now, audited.backend);
     }
 
     /// Changes that no attempt brought about: probes, operators.
@@ -297,9 +302,9 @@ impl Auditor {
         }
     }
 
-    fn release_endpoint(&mut self, ticket: &mut Ticket) {
+    fn release_endpoint(&mut self, audited: &mut AuditedAttempt) {
         if let (Some(index), Some(hold)) =
-            (self.endpoints[ticket.backend], ticket.endpoint.as_mut())
+            (self.endpoints[audited.backend], audited.endpoint.as_mut())
         {
             self.shadows[index].release(hold);
         }
@@ -351,9 +356,9 @@ impl Auditor {
     }
 
     /// I4: what came from an old generation changed no breaker.
-    fn check_stale(&mut self, now: Now, ticket: &Ticket, transitions: &[Transition]) {
-        let own = (Some(ticket.backend), ticket.own);
-        let endpoint = (self.endpoints[ticket.backend], ticket.endpoint);
+    fn check_stale(&mut self, now: Now, audited: &AuditedAttempt, transitions: &[Transition]) {
+        let own = (Some(audited.backend), audited.own);
+        let endpoint = (self.endpoints[audited.backend], audited.endpoint);
         for (index, hold) in [own, endpoint] {
             let Some(index) = index else { continue };
             let is_stale =
@@ -376,7 +381,7 @@ impl Auditor {
     fn check_charge(
         &mut self,
         now: Now,
-        ticket: &Ticket,
+        audited: &AuditedAttempt,
         attempt: &Attempt,
         transitions: &[Transition],
     ) {
@@ -386,10 +391,10 @@ impl Auditor {
         }
         let is_own = |it: &&Transition| {
             matches!(it.change, Change::Breaker { .. })
-                && self.shadow_of(it) == Some(ticket.backend)
+                && self.shadow_of(it) == Some(audited.backend)
         };
         if transitions.iter().any(|it| is_own(&it)) {
-            let (id, word) = (self.shadows[ticket.backend].id.clone(), outcome.kind.word());
+            let (id, word) = (self.shadows[audited.backend].id.clone(), outcome.kind.word());
             self.violate("I5", now, || format!("a `{word}` changed the breaker of `{id}`"));
         }
     }

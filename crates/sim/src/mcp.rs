@@ -9,13 +9,15 @@
 //! [`trace::McpTrace`] → `graph`, `table` or JSON.
 //!
 //! Rules kept here:
-//! - Everything between clients and servers is production's `Hub`, which asks the production core.
-//!   Made up are only the clients and the servers, which speak MCP with it, and the time that
-//!   things take: none, unless a server is slow or silent. A call that waits moves the clock, and
-//!   whatever falls due meanwhile happens.
+//! - Everything between clients and servers is production's `Hub`, which asks the production core:
+//!   the simulator has no rule of its own about sessions, health or calls, and its numbers are what
+//!   the `Hub` counts. Made up are only the clients and the servers, which speak MCP with it, and
+//!   the time that things take: none, unless a server is slow or silent. A call that waits moves
+//!   the clock, and whatever falls due meanwhile happens.
 //! - All servers are up and their tools known at time 0.
-//! - `find` ranks by how many words of the query are part of a tool's name; production's search
-//!   knows more.
+//! - `find` ranks what the `Hub` lists to the session by production's index. A scenario's tools have
+//!   names and nothing else, so tools that share no word with the query are not shown: they would
+//!   be near it by chance.
 
 mod check;
 mod file;

@@ -57,7 +57,7 @@ pub(super) struct Session {
     out: Out,
     link: RefCell<Option<Link>>,
     /// How the client introduced itself.
-    hello: RefCell<Option<Hello>>,
+    introduction: RefCell<Option<InitializeRequest>>,
     standing: RefCell<Standing>,
     /// What is used where there is no session: the gateway says what it thinks of that.
     bare: Rc<HttpConversation>,
@@ -73,7 +73,7 @@ struct Link {
 }
 
 #[derive(Clone)]
-struct Hello {
+struct InitializeRequest {
     id: Id,
     message: Bytes,
     /// The client has said that it is ready.
@@ -96,7 +96,7 @@ impl Session {
             wire,
             out,
             link: RefCell::default(),
-            hello: RefCell::default(),
+            introduction: RefCell::default(),
             standing: RefCell::default(),
             made: Cell::default(),
             renewing: Mutex::default(),
@@ -107,23 +107,23 @@ impl Session {
     /// The client introduces itself.
     pub(super) async fn open(self: &Rc<Self>, id: Id, message: Bytes) {
         self.close().await;
-        let hello = Hello { id, message, is_ready: false };
-        match self.greet(&hello, Worth::First).await {
+        let introduction = InitializeRequest { id, message, is_ready: false };
+        match self.greet(&introduction, Worth::First).await {
             Ok((link, answer)) => {
                 *self.link.borrow_mut() = link;
-                *self.hello.borrow_mut() = Some(hello);
+                *self.introduction.borrow_mut() = Some(introduction);
                 self.out.say(answer).await;
             }
-            Err(trouble) => self.out.say(trouble.to_answer(&hello.id, &self.wire.url)).await,
+            Err(trouble) => self.out.say(trouble.to_answer(&introduction.id, &self.wire.url)).await,
         }
     }
 
     /// What gets no answer: notifications, and answers to what the gateway asked.
     pub(super) fn notice(&self, method: &str, message: Bytes) {
         if method == "notifications/initialized"
-            && let Some(hello) = &mut *self.hello.borrow_mut()
+            && let Some(introduction) = &mut *self.introduction.borrow_mut()
         {
-            hello.is_ready = true;
+            introduction.is_ready = true;
         }
         // Without a session there is nobody whom it could concern.
         if let Some(link) = &*self.link.borrow() {
@@ -169,7 +169,7 @@ impl Session {
     /// Ends the session.
     pub(super) async fn close(&self) {
         drop(self.renewal.take());
-        *self.hello.borrow_mut() = None;
+        *self.introduction.borrow_mut() = None;
         *self.standing.borrow_mut() = Standing::default();
         let link = self.link.take();
         if let Some(link) = link {
@@ -217,11 +217,11 @@ impl Session {
         if self.current().1 != Some(number) {
             return Ok(());
         }
-        let hello = self.hello.borrow().clone();
-        let Some(hello) = hello else { return Err(lost().into()) };
-        let (link, answer) = self.greet(&hello, Worth::Usual).await?;
+        let introduction = self.introduction.borrow().clone();
+        let Some(introduction) = introduction else { return Err(lost().into()) };
+        let (link, answer) = self.greet(&introduction, Worth::Usual).await?;
         let Some(link) = link else { return Err(lost().into()) };
-        if hello.is_ready {
+        if introduction.is_ready {
             let ready = message::notification("notifications/initialized", None);
             link.transport.notice(ready.into());
         }
@@ -263,14 +263,14 @@ impl Session {
     /// Introduces the client. A session, if the gateway opened one, and what it answered.
     async fn greet(
         self: &Rc<Self>,
-        hello: &Hello,
+        introduction: &InitializeRequest,
         worth: Worth,
     ) -> Result<(Option<Link>, Bytes), Trouble> {
         let (transport, events) = self.wire.transport();
         let talk = Rc::clone(transport.talk());
         let greeted = async {
-            let wants = vec![hello.id.clone()];
-            let post = self.post(&talk, hello.message.clone(), wants, GivenUp::default());
+            let wants = vec![introduction.id.clone()];
+            let post = self.post(&talk, introduction.message.clone(), wants, GivenUp::default());
             let mut exchange = Exchange::begin(Post { worth, ..post }).await?;
             drop(talk.note_session(&exchange.head));
             let mut answer = Bytes::new();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tidegate_runtime::task;
 use tokio::sync::{mpsc, watch};
 
-use super::{Desk, pipes::Out, serve, wire::Wire};
+use super::{ClientRouter, pipes::Out, serve, wire::Wire};
 use crate::{
     guest::Gate,
     http::tests::bed::{Piece, Reply, Seen, Server},
@@ -40,10 +40,10 @@ impl Bed {
         let (out, heard) = mpsc::channel(4);
         let (lines, input) = mpsc::channel(4);
         let (stop, stopped) = watch::channel(false);
-        let desk = Desk::new(Rc::new(Wire::new(&gate, url)), Out::to(out));
+        let router = ClientRouter::new(Rc::new(Wire::new(&gate, url)), Out::to(out));
         task::spawn("bridge of a test", async move {
-            serve(&desk, input, stopped).await;
-            drop(desk);
+            serve(&router, input, stopped).await;
+            drop(router);
         });
         Self { server, lines: Some(lines), heard, stop }
     }
@@ -89,7 +89,7 @@ impl Bed {
 
 fn hello() -> Value {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"roots": {}},
-        "clientInfo": {"name": "desk", "version": "1"}});
+        "clientInfo": {"name": "router", "version": "1"}});
     json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})
 }
 

@@ -54,7 +54,7 @@ impl Children {
     }
 
     /// A place for one more, if there is one.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<ChildPermit> {
         let running = self.running();
         if running >= self.max() {
             return None;
@@ -66,18 +66,18 @@ impl Children {
         }
         self.count.running.set(running + 1);
         let owner = self.owner.as_ref().map(|(caller, _)| Arc::clone(caller));
-        Some(Place { count: Rc::clone(&self.count), owner })
+        Some(ChildPermit { count: Rc::clone(&self.count), owner })
     }
 }
 
 /// The right to run one program, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ChildPermit {
     count: Rc<Count>,
     owner: Option<Arc<str>>,
 }
 
-impl Drop for Place {
+impl Drop for ChildPermit {
     fn drop(&mut self) {
         self.count.running.set(self.count.running.get().saturating_sub(1));
         if let Some(owner) = &self.owner {

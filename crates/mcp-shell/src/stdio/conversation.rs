@@ -32,7 +32,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::children::Place;
+use super::children::ChildPermit;
 use super::lines::{Line, Lines};
 use super::oversize::answered_call;
 use super::throttle::Throttle;
@@ -117,7 +117,7 @@ pub(super) struct StdioConversation {
     pub(super) events: EventSender,
     /// Resolves when the transport is dropped.
     pub(super) ended: oneshot::Receiver<()>,
-    pub(super) place: Place,
+    pub(super) place: ChildPermit,
 }
 
 impl StdioConversation {

@@ -34,37 +34,37 @@ const MASK: &str = "<redacted>";
 
 /// Listens until the program's stderr is closed.
 pub(super) async fn listen(mut stderr: impl AsyncRead + Unpin, shared: &Shared) {
-    let mut ear = Ear { shared, throttle: Throttle::new(LINES_PER_SECOND) };
+    let mut reader = StderrReader { shared, throttle: Throttle::new(LINES_PER_SECOND) };
     let mut lines = Lines::up_to(LINE_BYTES);
     loop {
-        let due = ear.throttle.due();
+        let due = reader.throttle.due();
         tokio::select! {
             // Or a flood would leave no time to say that there is one.
             biased;
             () = sleep_until(due.unwrap_or_else(timer_now)), if due.is_some() => {
-                ear.tell_left_out();
+                reader.tell_left_out();
                 continue;
             }
             read = stderr.read_buf(lines.space()) => if matches!(read, Ok(0) | Err(_)) { break },
         }
         while let Some(line) = lines.next() {
-            ear.hear(&line);
+            reader.hear(&line);
         }
         // A flood must not keep this thread from its other work.
         tokio::task::yield_now().await;
     }
     if let Some(line) = lines.finish() {
-        ear.hear(&line);
+        reader.hear(&line);
     }
-    ear.tell_left_out();
+    reader.tell_left_out();
 }
 
-struct Ear<'a> {
+struct StderrReader<'a> {
     shared: &'a Shared,
     throttle: Throttle,
 }
 
-impl Ear<'_> {
+impl StderrReader<'_> {
     fn hear(&mut self, line: &Line) {
         let cleaner = &self.shared.cleaner;
         let raw = match line {

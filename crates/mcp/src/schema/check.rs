@@ -5,7 +5,7 @@ use std::mem;
 use serde_json::{Map, Value};
 use tidegate_text::percent::decoded;
 
-use super::{PROBLEMS_MAX, place::Place, problem::Problem, verdict::Verdict};
+use super::{PROBLEMS_MAX, problem::Problem, value_path::ValuePath, verdict::Verdict};
 
 /// Schemas inside each other, references included. Arguments are seldom ten deep.
 pub(super) const DEPTH_MAX: usize = 64;
@@ -66,7 +66,7 @@ pub(super) struct Rule<'a> {
     /// All rules of the same schema.
     pub(super) beside: &'a Map<String, Value>,
     pub(super) value: &'a Value,
-    pub(super) place: &'a Place<'a>,
+    pub(super) place: &'a ValuePath<'a>,
 }
 
 impl<'s> Check<'s> {
@@ -94,7 +94,12 @@ impl<'s> Check<'s> {
     }
 
     /// One schema, and everything in it, against one value.
-    pub(super) fn visit(&mut self, schema: &Value, value: &Value, place: &Place<'_>) -> Verdict {
+    pub(super) fn visit(
+        &mut self,
+        schema: &Value,
+        value: &Value,
+        place: &ValuePath<'_>,
+    ) -> Verdict {
         let rules = match schema {
             Value::Bool(true) => return Verdict::Fits,
             Value::Bool(false) => return self.breaks(place, "nothing is taken here"),
@@ -175,7 +180,7 @@ impl<'s> Check<'s> {
     }
 
     /// Tells a problem in words.
-    pub(super) fn breaks(&mut self, place: &Place<'_>, what: &str) -> Verdict {
+    pub(super) fn breaks(&mut self, place: &ValuePath<'_>, what: &str) -> Verdict {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem::new(place.to_string(), what));
         }

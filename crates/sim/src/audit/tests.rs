@@ -69,18 +69,23 @@ impl Stage {
         self.core.begin(&route, self.now, &RequestSpec::default())
     }
 
-    fn next(&mut self, plan: &mut Plan) -> Option<(Permit, Ticket)> {
+    fn next(&mut self, plan: &mut Plan) -> Option<(Permit, AuditedAttempt)> {
         let Step::Attempt(permit) = plan.next(self.now, 1, &mut self.notes) else { return None };
         let reads = &self.notes.reads;
         let chosen = Chosen { now: self.now, plan, reads, pin_before: None, pin_after: None };
         Some((permit, self.auditor.on_attempt(&chosen)))
     }
 
-    fn report(&mut self, plan: &mut Plan, (permit, ticket): (Permit, Ticket), status: u16) {
+    fn report(
+        &mut self,
+        plan: &mut Plan,
+        (permit, audited): (Permit, AuditedAttempt),
+        status: u16,
+    ) {
         plan.report(self.now, permit, &Outcome::answered(status), &mut self.notes);
         let attempt = *plan.attempts().iter().last().expect("it was reported");
         let transitions = std::mem::take(&mut self.notes.transitions);
-        self.auditor.on_report(self.now, ticket, &attempt, &transitions);
+        self.auditor.on_report(self.now, audited, &attempt, &transitions);
     }
 
     /// A request whose attempts end with these statuses.
@@ -138,10 +143,10 @@ fn a_change_that_was_not_told_is_noticed() {
     let mut stage = Stage::new();
     for _ in 0..3 {
         let mut plan = stage.begin();
-        let (permit, ticket) = stage.next(&mut plan).expect("an attempt");
+        let (permit, audited) = stage.next(&mut plan).expect("an attempt");
         plan.report(stage.now, permit, &Outcome::answered(500), &mut stage.notes);
         let attempt = *plan.attempts().iter().last().expect("it was reported");
-        stage.auditor.on_report(stage.now, ticket, &attempt, &[]);
+        stage.auditor.on_report(stage.now, audited, &attempt, &[]);
     }
     stage.request(&[200]);
     assert_eq!(stage.broken(), ["I17"]);
@@ -175,7 +180,7 @@ fn an_opening_without_a_new_generation_is_noticed() {
 fn a_stale_report_that_changes_a_breaker_is_noticed() {
     let mut stage = Stage::new();
     let mut plan = stage.begin();
-    let (permit, ticket) = stage.next(&mut plan).expect("an attempt");
+    let (permit, audited) = stage.next(&mut plan).expect("an attempt");
     stage.tell("a", opened(60_000), 1);
     plan.report(stage.now, permit, &Outcome::answered(200), &mut stage.notes);
     let attempt = *plan.attempts().iter().last().expect("it was reported");
@@ -183,7 +188,7 @@ fn a_stale_report_that_changes_a_breaker_is_noticed() {
         Change::Breaker { breaker: CLOSED, generation: 1, evidence: None, status: Some(200) };
     let (at, scope, is_heard) = (stage.now, Scope::Backend, false);
     let lie = Transition { at, backend: "a".into(), scope, change, is_heard };
-    stage.auditor.on_report(stage.now, ticket, &attempt, &[lie]);
+    stage.auditor.on_report(stage.now, audited, &attempt, &[lie]);
     assert_eq!(stage.broken(), ["I4"]);
 }
 
@@ -191,14 +196,14 @@ fn a_stale_report_that_changes_a_breaker_is_noticed() {
 fn a_client_fault_that_changes_a_breaker_is_noticed() {
     let mut stage = Stage::new();
     let mut plan = stage.begin();
-    let (permit, ticket) = stage.next(&mut plan).expect("an attempt");
+    let (permit, audited) = stage.next(&mut plan).expect("an attempt");
     plan.report(stage.now, permit, &Outcome::answered(404), &mut stage.notes);
     let attempt = *plan.attempts().iter().last().expect("it was reported");
     let breaker = opened(60_000);
     let change = Change::Breaker { breaker, generation: 1, evidence: None, status: Some(404) };
     let (at, scope, is_heard) = (stage.now, Scope::Backend, false);
     let lie = Transition { at, backend: "a".into(), scope, change, is_heard };
-    stage.auditor.on_report(stage.now, ticket, &attempt, &[lie]);
+    stage.auditor.on_report(stage.now, audited, &attempt, &[lie]);
     assert_eq!(stage.broken(), ["I5"]);
 }
 
@@ -211,11 +216,11 @@ fn trials_that_pass_without_closing_are_noticed() {
     stage.now = Now(30_000);
     for _ in 0..3 {
         let mut plan = stage.begin();
-        let (permit, ticket) = stage.next(&mut plan).expect("a trial");
+        let (permit, audited) = stage.next(&mut plan).expect("a trial");
         plan.report(stage.now, permit, &Outcome::answered(200), &mut stage.notes);
         let attempt = *plan.attempts().iter().last().expect("it was reported");
         stage.notes.transitions.clear();
-        stage.auditor.on_report(stage.now, ticket, &attempt, &[]);
+        stage.auditor.on_report(stage.now, audited, &attempt, &[]);
     }
     assert_eq!(stage.broken(), ["I18"]);
 }

@@ -90,12 +90,12 @@ enum Due {
     /// Something happens to a server.
     Deed(Arc<str>, Deed),
     /// What a server says arrives, if the server still is who said it.
-    Said { connection: ConnectionId, incarnation: u64, said: Said },
+    Output { connection: ConnectionId, incarnation: u64, output: ServerOutput },
 }
 
 /// What a server says to a request.
 #[derive(Clone, Debug)]
-enum Said {
+enum ServerOutput {
     /// A message. One that answers `initialize` begins a session.
     Message { call: u64, message: Bytes, begins_session: bool },
     /// Nothing: a request fails.
@@ -299,8 +299,8 @@ impl<'a> Stage<'a> {
         let due = entry.and_then(|key| self.agenda.remove(&key));
         match due {
             Some(Due::Deed(server, deed)) => self.suffer(&server, &deed),
-            Some(Due::Said { connection, incarnation, said }) => {
-                self.heard(connection, incarnation, said);
+            Some(Due::Output { connection, incarnation, output }) => {
+                self.heard(connection, incarnation, output);
             }
             None => {}
         }

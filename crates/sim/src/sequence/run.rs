@@ -139,7 +139,7 @@ impl SequenceRunner<'_> {
         pin_before: Option<Arc<str>>,
     ) {
         let (now, pin_after) = (self.now, self.pinned(session));
-        let mut ticket = self.auditor.on_attempt(&Chosen {
+        let mut audited = self.auditor.on_attempt(&Chosen {
             now,
             plan,
             reads: &self.notes.reads,
@@ -151,17 +151,17 @@ impl SequenceRunner<'_> {
         notes.transitions.clear();
         if behaviour.reach() >= Reach::Head {
             permit.head(now, notes);
-            self.auditor.on_head(now, &mut ticket, &notes.transitions);
+            self.auditor.on_head(now, &mut audited, &notes.transitions);
             notes.transitions.clear();
         }
         if behaviour.reach() >= Reach::Content {
             permit.content(now, behaviour.latency, notes);
-            self.auditor.on_content(now, &mut ticket, &notes.transitions);
+            self.auditor.on_content(now, &mut audited, &notes.transitions);
             notes.transitions.clear();
         }
         plan.report(now, permit, &behaviour.outcome(), notes);
         if let Some(attempt) = plan.attempts().iter().last() {
-            self.auditor.on_report(now, ticket, attempt, &notes.transitions);
+            self.auditor.on_report(now, audited, attempt, &notes.transitions);
         }
         notes.transitions.clear();
     }

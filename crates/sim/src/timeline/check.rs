@@ -47,14 +47,14 @@ const SESSIONS_MAX: u32 = 1_000_000;
 const PATIENCE_MIN: Millis = Millis::seconds(1);
 
 /// Collects problems with their places.
-pub(super) struct Desk<'a> {
+pub(super) struct ProblemCollector<'a> {
     document: &'a Document,
     problems: Problems,
     /// How many replicas the file has.
     replicas: u32,
 }
 
-impl Desk<'_> {
+impl ProblemCollector<'_> {
     pub(super) fn refuse(&mut self, path: &KeyPath, diagnostic: Diagnostic) {
         self.problems.add(diagnostic.at(self.document, path));
     }
@@ -90,32 +90,37 @@ pub(super) fn check(
 ) -> (Option<Plot>, Vec<Diagnostic>) {
     let (file, found) = decode::<TimelineFile>(document);
     let replicas = file.as_ref().and_then(|it| it.replicas).unwrap_or(1);
-    let mut desk = Desk { document, problems: Problems::default(), replicas };
-    desk.problems.extend(found);
-    let plot = file.and_then(|file| plot(&file, source.folder(), origin, &mut desk));
-    let problems = desk.problems.into_list();
+    let mut collector = ProblemCollector { document, problems: Problems::default(), replicas };
+    collector.problems.extend(found);
+    let plot = file.and_then(|file| plot(&file, source.folder(), origin, &mut collector));
+    let problems = collector.problems.into_list();
     (plot.filter(|_| !problems.iter().any(Diagnostic::is_error)), problems)
 }
 
-fn plot(file: &TimelineFile, folder: &Path, origin: &Origin, desk: &mut Desk<'_>) -> Option<Plot> {
+fn plot(
+    file: &TimelineFile,
+    folder: &Path,
+    origin: &Origin,
+    collector: &mut ProblemCollector<'_>,
+) -> Option<Plot> {
     let lasts = file.lasts.millis();
-    let traffic = traffic(&file.traffic, desk);
-    bound_traffic(traffic.as_ref(), lasts, desk);
-    let fleet = fleet::fleet(file, desk);
-    let scripts = phases::scripts(&file.backends, lasts, desk);
-    let mut world = settings::world(file, scripts, folder, desk);
-    let recording = recorded(file, desk).zip(world.as_mut());
+    let traffic = traffic(&file.traffic, collector);
+    bound_traffic(traffic.as_ref(), lasts, collector);
+    let fleet = fleet::fleet(file, collector);
+    let scripts = phases::scripts(&file.backends, lasts, collector);
+    let mut world = settings::world(file, scripts, folder, collector);
+    let recording = recorded(file, collector).zip(world.as_mut());
     let recording = recording.map(|(it, world)| it.resolved(world));
     if let Some(world) = &world {
         for probe in &world.probes {
-            let replicas = u64::from(desk.replicas);
+            let replicas = u64::from(collector.replicas);
             let is_probed = probe.every > Millis::ZERO;
             if is_probed && (lasts.0 / probe.every.0).saturating_mul(replicas) > PROBES_MAX {
                 let message = format!("this takes more than {PROBES_MAX} probes");
                 let diagnostic = Diagnostic::error(&codes::TOO_LONG, message).help(
                     "shorten `for`, or switch probes off: `config: { probe: { every: 0s } }`",
                 );
-                desk.refuse(&KeyPath::from("for"), diagnostic);
+                collector.refuse(&KeyPath::from("for"), diagnostic);
                 break;
             }
         }
@@ -124,7 +129,7 @@ fn plot(file: &TimelineFile, folder: &Path, origin: &Origin, desk: &mut Desk<'_>
         Some(world) => world.settings.backends.iter().map(|it| it.id.clone()).collect(),
         None => file.backends.keys().cloned().collect(),
     };
-    let wants = wants::wants(&file.expect, &ids, desk);
+    let wants = wants::wants(&file.expect, &ids, collector);
     Some(Plot {
         name: file.scenario.clone().unwrap_or_else(|| origin.stem()),
         about: file.about.clone().unwrap_or_default(),
@@ -141,7 +146,7 @@ fn plot(file: &TimelineFile, folder: &Path, origin: &Origin, desk: &mut Desk<'_>
 }
 
 /// The recording of a file that has one.
-fn recorded(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Recording> {
+fn recorded(file: &TimelineFile, collector: &mut ProblemCollector<'_>) -> Option<Recording> {
     let is_wanted = file.traffic.arrivals == ArrivalPattern::Recorded;
     let here = KeyPath::from("recording");
     let Some(written) = &file.recording else {
@@ -150,13 +155,13 @@ fn recorded(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Recording> {
             let path = KeyPath::from("traffic").key("arrivals");
             let diagnostic = Diagnostic::error(&BAD_VALUE, message)
                 .help("`tidegate sim --from-live 15m` writes a file with one");
-            desk.refuse(&path, diagnostic);
+            collector.refuse(&path, diagnostic);
         }
         return None;
     };
     if !is_wanted {
         let message = "`recording` is used only with `traffic.arrivals: recorded`";
-        desk.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
+        collector.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
         return None;
     }
     match recording::read(written) {
@@ -165,21 +170,21 @@ fn recorded(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Recording> {
             let message = format!("`recording.{place}`: {words}");
             let diagnostic = Diagnostic::error(&codes::BAD_RECORDING, message)
                 .help("`tidegate sim --from-live 15m -o FILE` writes a new one");
-            desk.refuse_key(&here, diagnostic);
+            collector.refuse_key(&here, diagnostic);
             None
         }
     }
 }
 
-fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
+fn traffic(file: &TrafficFile, collector: &mut ProblemCollector<'_>) -> Option<Traffic> {
     let here = KeyPath::from("traffic");
     if file.sessions > SESSIONS_MAX {
         let message = format!("`traffic.sessions`: {} is more than {SESSIONS_MAX}", file.sessions);
-        desk.refuse(&here.key("sessions"), Diagnostic::error(&BAD_VALUE, message));
+        collector.refuse(&here.key("sessions"), Diagnostic::error(&BAD_VALUE, message));
     }
     if file.patience.as_ref().is_some_and(|it| it.millis() < PATIENCE_MIN) {
         let message = "`traffic.patience` is less than a second, which the gateway ignores";
-        desk.refuse(&here.key("patience"), Diagnostic::error(&BAD_VALUE, message));
+        collector.refuse(&here.key("patience"), Diagnostic::error(&BAD_VALUE, message));
     }
     let rate = match rate(&file.rate) {
         Ok(rate) => rate,
@@ -188,7 +193,7 @@ fn traffic(file: &TrafficFile, desk: &mut Desk<'_>) -> Option<Traffic> {
             let diagnostic = Diagnostic::error(&BAD_VALUE, message)
                 .label("expected a rate such as `20/s`")
                 .help("write a number and `/s`, `/m`, `/h` or `/d`");
-            desk.refuse(&here.key("rate"), diagnostic);
+            collector.refuse(&here.key("rate"), diagnostic);
             return None;
         }
     };
@@ -235,7 +240,7 @@ fn rate(text: &str) -> Result<f64, String> {
     if rate.is_finite() { Ok(rate) } else { Err(format!("{} is too large", quoted(text))) }
 }
 
-fn bound_traffic(traffic: Option<&Traffic>, lasts: Millis, desk: &mut Desk<'_>) {
+fn bound_traffic(traffic: Option<&Traffic>, lasts: Millis, collector: &mut ProblemCollector<'_>) {
     let Some(traffic) = traffic else { return };
     let per_request = 1.0 + f64::from(traffic.clients_retry);
     let requests = traffic.rate * lasts.0 as f64 * per_request;
@@ -244,7 +249,7 @@ fn bound_traffic(traffic: Option<&Traffic>, lasts: Millis, desk: &mut Desk<'_>) 
         let diagnostic = Diagnostic::error(&codes::TOO_LONG, message)
             .label("too much at this rate")
             .help("lower `traffic.rate` or shorten `for`");
-        desk.refuse(&KeyPath::from("for"), diagnostic);
+        collector.refuse(&KeyPath::from("for"), diagnostic);
     }
 }
 

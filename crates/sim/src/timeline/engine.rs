@@ -47,7 +47,7 @@ use super::{
     trace::{KeyPin, Tracer},
 };
 use crate::{
-    audit::{FleetAuditor, Ticket, Violation},
+    audit::{AuditedAttempt, FleetAuditor, Violation},
     rng::Rng,
 };
 use bus::Bus;
@@ -114,7 +114,7 @@ type QueuedEvent = Reverse<(Now, u64, EngineEvent)>;
 struct Call {
     plan: Option<Plan>,
     permit: Option<Permit>,
-    ticket: Option<Ticket>,
+    audited: Option<AuditedAttempt>,
     /// Attempts that were left and whose reports wait for another target's answer.
     unsettled: Vec<Unsettled>,
     /// Moves on with every event, so that an event of an attempt that was cut off is stale.
@@ -139,7 +139,7 @@ struct Unsettled {
     /// Its number among the request's attempts.
     attempt: usize,
     backend: usize,
-    ticket: Option<Ticket>,
+    audited: Option<AuditedAttempt>,
 }
 
 /// The attempt under way: what is still to come of it.

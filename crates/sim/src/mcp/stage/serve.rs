@@ -21,7 +21,7 @@ use tidegate_mcp::{
     message::{INVALID_PARAMS, METHOD_NOT_FOUND},
 };
 
-use super::{Due, Said, Stage};
+use super::{Due, ServerOutput, Stage};
 use crate::mcp::{Deed, file::EraWord, world::Mode};
 
 /// What every request in flight hears when its server dies.
@@ -69,13 +69,13 @@ impl Stage<'_> {
         let params = message["params"].clone();
         let world = &server.world;
         if world.mode == Mode::Down {
-            let said = Said::Nobody { call, message: bytes.clone() };
-            return self.say_at_once(connection, said);
+            let output = ServerOutput::Nobody { call, message: bytes.clone() };
+            return self.say_at_once(connection, output);
         }
         let is_legacy = line.transport == TransportKind::LegacySse;
         if world.mode == Mode::Up && (world.era == EraWord::Sse) != is_legacy {
-            let said = Said::Failed { call, failure: NOT_ALLOWED };
-            return self.say_at_once(connection, said);
+            let output = ServerOutput::Failed { call, failure: NOT_ALLOWED };
+            return self.say_at_once(connection, output);
         }
         line.open.insert(call);
         let greets = matches!(method.as_str(), "initialize" | "server/discover");
@@ -97,9 +97,9 @@ impl Stage<'_> {
     }
 
     /// Even what is said at once takes a moment: the client has gone on meanwhile.
-    fn say_at_once(&mut self, connection: ConnectionId, said: Said) {
+    fn say_at_once(&mut self, connection: ConnectionId, output: ServerOutput) {
         let incarnation = self.incarnation(connection);
-        self.put(self.now, Due::Said { connection, incarnation, said });
+        self.put(self.now, Due::Output { connection, incarnation, output });
     }
 
     /// What a server that is up says, and when it arrives.
@@ -158,8 +158,8 @@ impl Stage<'_> {
             }
         };
         let incarnation = world.incarnation;
-        let said = match answer {
-            None => Said::Failed { call, failure: Failure::session_lost() },
+        let output = match answer {
+            None => ServerOutput::Failed { call, failure: Failure::session_lost() },
             Some(answer) => {
                 let message = match answer {
                     Ok(result) => json!({"jsonrpc": "2.0", "id": call, "result": result}),
@@ -167,11 +167,11 @@ impl Stage<'_> {
                         "error": {"code": code, "message": message}}),
                 };
                 let begins_session = method == "initialize";
-                Said::Message { call, message: message.to_string().into(), begins_session }
+                ServerOutput::Message { call, message: message.to_string().into(), begins_session }
             }
         };
         let takes = if self.is_starting { Millis::ZERO } else { takes };
-        self.put(self.now.after(takes), Due::Said { connection, incarnation, said });
+        self.put(self.now.after(takes), Due::Output { connection, incarnation, output });
     }
 
     /// A server asks the client of a call something, in the middle of it.
@@ -179,7 +179,10 @@ impl Stage<'_> {
         let question = json!({"jsonrpc": "2.0", "id": format!("{QUESTION}-{call}"),
             "method": "elicitation/create", "params": question()});
         let message = question.to_string().into();
-        self.say_at_once(connection, Said::Message { call, message, begins_session: false });
+        self.say_at_once(
+            connection,
+            ServerOutput::Message { call, message, begins_session: false },
+        );
     }
 
     fn incarnation(&self, connection: ConnectionId) -> u64 {
@@ -189,28 +192,33 @@ impl Stage<'_> {
     }
 
     /// What a server said arrives, unless it fell silent or died meanwhile.
-    pub(super) fn heard(&mut self, connection: ConnectionId, incarnation: u64, said: Said) {
+    pub(super) fn heard(
+        &mut self,
+        connection: ConnectionId,
+        incarnation: u64,
+        output: ServerOutput,
+    ) {
         let Some(line) = self.connections.get_mut(&connection) else { return };
         let Some(server) = self.servers.iter().find(|it| it.plan.name == line.server) else {
             return;
         };
         let world = &server.world;
         let is_gone = world.mode != Mode::Up || world.incarnation != incarnation;
-        match said {
-            Said::Nobody { call, message } if world.mode != Mode::Down => {
+        match output {
+            ServerOutput::Nobody { call, message } if world.mode != Mode::Down => {
                 self.serve(connection, call, &message);
                 self.drain();
             }
-            Said::Nobody { call, .. } => {
+            ServerOutput::Nobody { call, .. } => {
                 self.unanswered(connection, call, REFUSED);
                 self.drain();
             }
-            Said::Failed { .. } | Said::Message { .. } if is_gone => {}
-            Said::Failed { call, failure } => {
+            ServerOutput::Failed { .. } | ServerOutput::Message { .. } if is_gone => {}
+            ServerOutput::Failed { call, failure } => {
                 self.unanswered(connection, call, failure);
                 self.drain();
             }
-            Said::Message { call, message, begins_session } => {
+            ServerOutput::Message { call, message, begins_session } => {
                 if begins_session {
                     line.epoch = Some(world.epoch);
                 }
@@ -235,7 +243,10 @@ impl Stage<'_> {
             let result = json!({"content": [{"type": "text", "text": "done"}]});
             let answer = json!({"jsonrpc": "2.0", "id": call, "result": result});
             let message = answer.to_string().into();
-            self.say_at_once(connection, Said::Message { call, message, begins_session: false });
+            self.say_at_once(
+                connection,
+                ServerOutput::Message { call, message, begins_session: false },
+            );
         }
     }
 
@@ -301,7 +312,7 @@ impl Stage<'_> {
         let message = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
         let bytes = Bytes::from(message.to_string());
         let hears = |line: &Line| line.server == *server && line.epoch.is_some();
-        // The gateway's own connection speaks for all, where it is up.
+        // A scenario's server has one stream to tell it on: the gateway's own, where it is up.
         let has_own = self.connections.values().any(|line| hears(line) && line.is_own);
         let lines = self.connections.iter();
         let lines = lines.filter(|(_, line)| hears(line) && (line.is_own || !has_own));

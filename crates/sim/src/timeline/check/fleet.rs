@@ -8,7 +8,7 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 
-use super::Desk;
+use super::ProblemCollector;
 use crate::{
     codes::timeline as codes,
     timeline::{
@@ -22,7 +22,7 @@ const REPLICAS_MAX: u32 = 1_000;
 /// A store in the same data centre.
 const DELAY: Millis = Millis(5);
 
-impl Desk<'_> {
+impl ProblemCollector<'_> {
     /// A replica that the file has, counted from 0.
     pub(super) fn replica(&mut self, path: &KeyPath, number: u32) -> Option<u32> {
         let replicas = self.replicas;
@@ -40,11 +40,11 @@ impl Desk<'_> {
 }
 
 /// The fleet of a file, if it has one.
-pub(super) fn fleet(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Fleet> {
+pub(super) fn fleet(file: &TimelineFile, collector: &mut ProblemCollector<'_>) -> Option<Fleet> {
     let replicas = file.replicas.unwrap_or(1);
     if !(1..=REPLICAS_MAX).contains(&replicas) {
         let message = format!("`replicas`: `{replicas}` is not between 1 and {REPLICAS_MAX}");
-        desk.refuse(&KeyPath::from("replicas"), Diagnostic::error(&BAD_VALUE, message));
+        collector.refuse(&KeyPath::from("replicas"), Diagnostic::error(&BAD_VALUE, message));
         return None;
     }
     let written = [("bus", file.bus.is_some()), ("spread", file.spread.is_some())];
@@ -52,7 +52,7 @@ pub(super) fn fleet(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Fleet> {
         let message = format!("`{key}` means nothing for one replica");
         let diagnostic = Diagnostic::error(&codes::BAD_FLEET, message)
             .help("write `replicas: 3` at the top of the file, or remove it");
-        desk.refuse_key(&KeyPath::from(*key), diagnostic);
+        collector.refuse_key(&KeyPath::from(*key), diagnostic);
     }
     if replicas == 1 {
         return None;
@@ -61,7 +61,7 @@ pub(super) fn fleet(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Fleet> {
         let message = "`spread: session` needs sessions";
         let diagnostic = Diagnostic::error(&codes::BAD_FLEET, message)
             .help("write `traffic: { sessions: 200, … }`");
-        desk.refuse(&KeyPath::from("spread"), diagnostic);
+        collector.refuse(&KeyPath::from("spread"), diagnostic);
     }
     let bus = file.bus.clone().unwrap_or_default();
     Some(Fleet {
@@ -69,20 +69,20 @@ pub(super) fn fleet(file: &TimelineFile, desk: &mut Desk<'_>) -> Option<Fleet> {
         is_by_session: file.spread == Some(SpreadWord::Session),
         delay: bus.delay.as_ref().map_or(DELAY, |it| it.millis()),
         loss: bus.loss.map_or(0.0, |it| it.fraction()),
-        cuts: cuts(&bus, file.lasts.millis(), desk),
+        cuts: cuts(&bus, file.lasts.millis(), collector),
     })
 }
 
-fn cuts(bus: &BusFile, lasts: Millis, desk: &mut Desk<'_>) -> Vec<Cut> {
+fn cuts(bus: &BusFile, lasts: Millis, collector: &mut ProblemCollector<'_>) -> Vec<Cut> {
     let here = KeyPath::from("bus").key("cut");
     let mut cuts = Vec::new();
     for (index, CutFile { at, lasts: span, replica }) in bus.cut.iter().enumerate() {
         let path = here.index(index);
         if at.millis() > lasts {
             let message = format!("`{path}.at` is after the end of the timeline");
-            desk.refuse(&path.key("at"), Diagnostic::warning(&codes::BAD_FLEET, message));
+            collector.refuse(&path.key("at"), Diagnostic::warning(&codes::BAD_FLEET, message));
         }
-        let Some(replica) = desk.replica(&path.key("replica"), *replica) else { continue };
+        let Some(replica) = collector.replica(&path.key("replica"), *replica) else { continue };
         let from = Now(at.millis().0);
         cuts.push(Cut { replica, from, to: from.after(span.millis()) });
     }

@@ -9,7 +9,7 @@ use tidegate_config::{
 };
 use tidegate_core::time::{Millis, Now};
 
-use super::Desk;
+use super::ProblemCollector;
 use crate::{
     codes::timeline as codes,
     timeline::{
@@ -31,12 +31,12 @@ const BROKEN_AFTER: u32 = 10;
 pub(super) fn scripts(
     backends: &IndexMap<String, Vec<PhaseFile>>,
     lasts: Millis,
-    desk: &mut Desk<'_>,
+    collector: &mut ProblemCollector<'_>,
 ) -> IndexMap<String, Script> {
     let here = KeyPath::from("backends");
-    if desk.document.keys_at(&here).next().is_none() {
+    if collector.document.keys_at(&here).next().is_none() {
         let message = "`backends`: a timeline needs at least one backend";
-        desk.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
+        collector.refuse_key(&here, Diagnostic::error(&BAD_VALUE, message));
     }
     let mut scripts = IndexMap::new();
     for (id, phases) in backends {
@@ -47,9 +47,9 @@ pub(super) fn scripts(
             let diagnostic = Diagnostic::error(&BAD_VALUE, message)
                 .label("a backend is named after its provider and model")
                 .help(format!("write {}", quoted(&format!("{id}/model"))));
-            desk.refuse_key(&path, diagnostic);
+            collector.refuse_key(&path, diagnostic);
         }
-        scripts.insert(id.clone(), script(phases, lasts, &path, desk));
+        scripts.insert(id.clone(), script(phases, lasts, &path, collector));
     }
     scripts
 }
@@ -65,30 +65,39 @@ struct Readable<'a> {
 }
 
 /// The phases that can be read; the others have problems of their own.
-fn readable<'a>(phases: &'a [PhaseFile], path: &KeyPath, desk: &mut Desk<'_>) -> Vec<Readable<'a>> {
+fn readable<'a>(
+    phases: &'a [PhaseFile],
+    path: &KeyPath,
+    collector: &mut ProblemCollector<'_>,
+) -> Vec<Readable<'a>> {
     let mut all = Vec::new();
     for (index, file) in phases.iter().enumerate() {
         let here = path.index(index);
         for (key, is_read) in [("at", file.at.is_some()), ("do", file.action.is_some())] {
-            let is_written = desk.document.node(&here.key(key)).is_some();
+            let is_written = collector.document.node(&here.key(key)).is_some();
             if !is_read && !is_written {
                 let message = format!("`{here}` has no key `{key}`");
                 let diagnostic = Diagnostic::error(&MISSING_KEY, message)
                     .help("a phase is written `{ at: 2m, do: slow, factor: 12 }`");
-                desk.refuse(&here, diagnostic);
+                collector.refuse(&here, diagnostic);
             }
         }
         let (Some(at), Some(action)) = (&file.at, file.action) else { continue };
-        let replica = file.replica.and_then(|it| desk.replica(&here.key("replica"), it));
+        let replica = file.replica.and_then(|it| collector.replica(&here.key("replica"), it));
         all.push(Readable { here, at: Now(at.millis().0), action, replica, file });
     }
     all
 }
 
-fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'_>) -> Script {
+fn script(
+    phases: &[PhaseFile],
+    lasts: Millis,
+    path: &KeyPath,
+    collector: &mut ProblemCollector<'_>,
+) -> Script {
     let mut script = Script { phases: Vec::new() };
     let mut pace = Pace::default();
-    let phases = readable(phases, path, desk);
+    let phases = readable(phases, path, collector);
     if phases.first().is_none_or(|first| first.at > Now::ZERO || first.replica.is_some()) {
         script.phases.push(Phase::fine(Now::ZERO, pace));
     }
@@ -100,17 +109,17 @@ fn script(phases: &[PhaseFile], lasts: Millis, path: &KeyPath, desk: &mut Desk<'
             let message = format!("`{here}.at`: `{written}` is not after the phase before it");
             let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
                 .help("write phases in the order of time");
-            desk.refuse(&here.key("at"), diagnostic);
+            collector.refuse(&here.key("at"), diagnostic);
         }
         if at.0 > lasts.0 {
             let message = format!("`{here}.at`: `{written}` is after the end of the timeline");
-            desk.refuse(&here.key("at"), Diagnostic::warning(&codes::BAD_PHASE, message));
+            collector.refuse(&here.key("at"), Diagnostic::warning(&codes::BAD_PHASE, message));
         }
-        refuse_strays(it, desk);
+        refuse_strays(it, collector);
         if *action == BackendAction::Ok {
             pace = paced(file);
         }
-        script.phases.push(phase(it, pace, desk));
+        script.phases.push(phase(it, pace, collector));
         let returns_at = at.after(file.down.as_ref().map_or(DOWN_FOR, |down| down.millis()));
         let next = phases.get(index + 1).map(|next| next.at);
         if *action == BackendAction::Restart && next.is_none_or(|next| returns_at < next) {
@@ -132,13 +141,13 @@ fn paced(file: &PhaseFile) -> Pace {
     }
 }
 
-fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
+fn phase(it: &Readable<'_>, pace: Pace, collector: &mut ProblemCollector<'_>) -> Phase {
     let Readable { here, at, action, file, .. } = it;
     let tokens = file.tokens.unwrap_or(BROKEN_AFTER);
     let act = match action {
         BackendAction::Ok => Act::Answer { factor: 1.0 },
-        BackendAction::Slow => Act::Answer { factor: factor(file, here, desk) },
-        BackendAction::Status => status(file, here, desk),
+        BackendAction::Slow => Act::Answer { factor: factor(file, here, collector) },
+        BackendAction::Status => status(file, here, collector),
         BackendAction::Refuse | BackendAction::Restart => Act::Refuse,
         BackendAction::Hang => Act::Hang,
         BackendAction::Stall => Act::Stall { tokens },
@@ -161,25 +170,25 @@ fn phase(it: &Readable<'_>, pace: Pace, desk: &mut Desk<'_>) -> Phase {
     }
 }
 
-fn factor(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> f64 {
+fn factor(file: &PhaseFile, here: &KeyPath, collector: &mut ProblemCollector<'_>) -> f64 {
     match file.factor {
         Some(factor) if factor > 0.0 && factor.is_finite() => factor,
         Some(factor) => {
             let message = format!("`{here}.factor`: `{factor}` is not above 0");
-            desk.refuse(&here.key("factor"), Diagnostic::error(&codes::BAD_PHASE, message));
+            collector.refuse(&here.key("factor"), Diagnostic::error(&codes::BAD_PHASE, message));
             1.0
         }
         None => {
             let message = format!("`{here}`: `do: slow` needs a `factor`");
             let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
                 .help("`factor: 12` makes everything twelve times slower");
-            desk.refuse(&here.key("do"), diagnostic);
+            collector.refuse(&here.key("do"), diagnostic);
             1.0
         }
     }
 }
 
-fn status(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> Act {
+fn status(file: &PhaseFile, here: &KeyPath, collector: &mut ProblemCollector<'_>) -> Act {
     let retry_after = file.retry_after.as_ref().map(|it| it.millis());
     match file.status {
         Some(status @ 300..=599) => Act::Status { status, retry_after },
@@ -187,19 +196,19 @@ fn status(file: &PhaseFile, here: &KeyPath, desk: &mut Desk<'_>) -> Act {
             let message = format!("`{here}.status`: `{status}` is not between 300 and 599");
             let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
                 .help("a backend that answers has `do: ok`");
-            desk.refuse(&here.key("status"), diagnostic);
+            collector.refuse(&here.key("status"), diagnostic);
             Act::Status { status: 500, retry_after }
         }
         None => {
             let message = format!("`{here}`: `do: status` needs a `status`");
-            desk.refuse(&here.key("do"), Diagnostic::error(&codes::BAD_PHASE, message));
+            collector.refuse(&here.key("do"), Diagnostic::error(&codes::BAD_PHASE, message));
             Act::Status { status: 500, retry_after }
         }
     }
 }
 
 /// A key that means nothing with its `do` would mislead whoever reads the file.
-fn refuse_strays(it: &Readable<'_>, desk: &mut Desk<'_>) {
+fn refuse_strays(it: &Readable<'_>, collector: &mut ProblemCollector<'_>) {
     let Readable { here, action, file, .. } = it;
     use BackendAction::{
         Auth, CommentsOnly, ErrorEvent, Exhausted, Hang, Ok, Refuse, Restart, Slow, Stall, Status,
@@ -238,7 +247,7 @@ fn refuse_strays(it: &Readable<'_>, desk: &mut Desk<'_>) {
             let diagnostic = Diagnostic::error(&codes::BAD_PHASE, message)
                 .label("remove it, or change what the phase does")
                 .help(format!("it belongs to: {}", words.join(", ")));
-            desk.refuse_key(&here.key(*key), diagnostic);
+            collector.refuse_key(&here.key(*key), diagnostic);
         }
     }
 }

@@ -18,7 +18,7 @@ use tidegate_core::{
     time::Millis,
 };
 
-use super::{Desk, config, fleet::name_all};
+use super::{ProblemCollector, config, fleet::name_all};
 use crate::{
     codes::timeline as codes,
     timeline::{
@@ -36,17 +36,17 @@ pub(super) fn world(
     file: &TimelineFile,
     scripts: IndexMap<String, Script>,
     folder: &Path,
-    desk: &mut Desk<'_>,
+    collector: &mut ProblemCollector<'_>,
 ) -> Option<TimelineWorld> {
     match &file.config {
-        None => Some(inline(&InlineConfig::default(), scripts, desk)),
+        None => Some(inline(&InlineConfig::default(), scripts, collector)),
         Some(ConfigKey::Word(word)) if word == "default" => {
-            Some(inline(&InlineConfig::default(), scripts, desk))
+            Some(inline(&InlineConfig::default(), scripts, collector))
         }
         Some(ConfigKey::Word(path)) => {
-            from_file((path, file.recording.is_some()), scripts, folder, desk)
+            from_file((path, file.recording.is_some()), scripts, folder, collector)
         }
-        Some(ConfigKey::Inline(config)) => Some(inline(config, scripts, desk)),
+        Some(ConfigKey::Inline(config)) => Some(inline(config, scripts, collector)),
     }
 }
 
@@ -55,7 +55,7 @@ fn from_file(
     (path, is_recorded): (&str, bool),
     scripts: IndexMap<String, Script>,
     folder: &Path,
-    desk: &mut Desk<'_>,
+    collector: &mut ProblemCollector<'_>,
 ) -> Option<TimelineWorld> {
     let here = KeyPath::from("config");
     let mut refuse = |problem: String| {
@@ -63,7 +63,7 @@ fn from_file(
         let message = format!("`config`: {} cannot be used: {problem}", quoted(name));
         let diagnostic = Diagnostic::error(&codes::UNUSABLE_CONFIG, message)
             .help("write `default`, a map, or the path of a tidegate.yaml");
-        desk.refuse(&here, diagnostic);
+        collector.refuse(&here, diagnostic);
     };
     let read = if path.contains('\n') {
         config::read_text(path)
@@ -90,7 +90,9 @@ fn from_file(
     let ids: Vec<String> =
         cast.iter().map(|backend| world.settings.backends[*backend].id.clone()).collect();
     for (id, script) in scripts {
-        if let Some(place) = desk.backend(&KeyPath::from("backends").key(id.clone()), &id, &ids) {
+        if let Some(place) =
+            collector.backend(&KeyPath::from("backends").key(id.clone()), &id, &ids)
+        {
             world.scripts[cast[place]] = script;
         }
     }
@@ -112,9 +114,9 @@ fn abilities(target: &InlineTarget) -> Abilities {
 fn inline(
     config: &InlineConfig,
     scripts: IndexMap<String, Script>,
-    desk: &mut Desk<'_>,
+    collector: &mut ProblemCollector<'_>,
 ) -> TimelineWorld {
-    let health = health(&config.health, desk);
+    let health = health(&config.health, collector);
     let (ids, scripts): (Vec<String>, Vec<Script>) = scripts.into_iter().unzip();
     let timeouts = TimeoutsFile::resolve(&[&config.timeouts]);
     let to_content = timeouts.connect.0.saturating_add(timeouts.first_content.0);
@@ -136,9 +138,9 @@ fn inline(
         });
     }
     for id in config.targets.keys() {
-        desk.backend(&KeyPath::from("config").key("targets").key(id.clone()), id, &ids);
+        collector.backend(&KeyPath::from("config").key("targets").key(id.clone()), id, &ids);
     }
-    settings.routes.push(route(config, &ids, desk));
+    settings.routes.push(route(config, &ids, collector));
     name_all(&mut settings, |_| true);
     TimelineWorld {
         route: 0,
@@ -179,14 +181,14 @@ fn provider_of(
     settings.endpoints.len() - 1
 }
 
-fn health(file: &HealthFile, desk: &mut Desk<'_>) -> HealthSettings {
+fn health(file: &HealthFile, collector: &mut ProblemCollector<'_>) -> HealthSettings {
     let settings = HealthFile::resolve(&[file]);
     let here = KeyPath::from("config").key("health");
     let problems = settings.problems();
     for problem in &problems {
         let path = here.key(problem.key);
         let message = format!("`{path}` {}", problem.rule);
-        desk.refuse(&path, Diagnostic::error(&BAD_VALUE, message));
+        collector.refuse(&path, Diagnostic::error(&BAD_VALUE, message));
     }
     if problems.is_empty() { settings } else { HealthSettings::default() }
 }
@@ -202,14 +204,18 @@ fn probe(config: &InlineConfig) -> ProbeSettings {
     }
 }
 
-fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSettings {
+fn route(
+    config: &InlineConfig,
+    ids: &[String],
+    collector: &mut ProblemCollector<'_>,
+) -> RouteSettings {
     let here = KeyPath::from("config");
     let tiers: Vec<Vec<usize>> = match &config.tiers {
         None => (0..ids.len()).map(|backend| vec![backend]).collect(),
-        Some(tiers) => tiered(tiers, ids, &here.key("tiers"), desk),
+        Some(tiers) => tiered(tiers, ids, &here.key("tiers"), collector),
     };
     for id in config.weights.keys() {
-        desk.backend(&here.key("weights").key(id.clone()), id, ids);
+        collector.backend(&here.key("weights").key(id.clone()), id, ids);
     }
     let weight = |backend: usize| config.weights.get(&ids[backend]).copied().unwrap_or(1);
     let member = |backend: usize| MemberSettings {
@@ -220,7 +226,7 @@ fn route(config: &InlineConfig, ids: &[String], desk: &mut Desk<'_>) -> RouteSet
     if config.patience_share.is_some_and(|it| it.fraction() == 0.0) {
         let message = "`config.patience_share` of 0% leaves every attempt at once";
         let diagnostic = Diagnostic::error(&BAD_VALUE, message).label("must be more than 0%");
-        desk.refuse(&here.key("patience_share"), diagnostic);
+        collector.refuse(&here.key("patience_share"), diagnostic);
     }
     let defaults = RouteSettings::default();
     RouteSettings {
@@ -243,7 +249,7 @@ fn tiered(
     tiers: &[Vec<String>],
     ids: &[String],
     here: &KeyPath,
-    desk: &mut Desk<'_>,
+    collector: &mut ProblemCollector<'_>,
 ) -> Vec<Vec<usize>> {
     let mut seen = Vec::new();
     let mut result = Vec::new();
@@ -251,10 +257,10 @@ fn tiered(
         let mut members = Vec::new();
         for (place, id) in tier.iter().enumerate() {
             let path = here.index(number).index(place);
-            let Some(backend) = desk.backend(&path, id, ids) else { continue };
+            let Some(backend) = collector.backend(&path, id, ids) else { continue };
             if seen.contains(&backend) {
                 let message = format!("`{path}`: {} stands twice in the tiers", quoted(id));
-                desk.refuse(&path, Diagnostic::error(&codes::BAD_TIERS, message));
+                collector.refuse(&path, Diagnostic::error(&codes::BAD_TIERS, message));
                 continue;
             }
             seen.push(backend);
@@ -266,7 +272,7 @@ fn tiered(
         if !seen.contains(&backend) {
             let message = format!("{} has a script but stands in no tier", quoted(id));
             let path = KeyPath::from("backends").key(id.clone());
-            desk.refuse_key(&path, Diagnostic::error(&codes::BAD_TIERS, message));
+            collector.refuse_key(&path, Diagnostic::error(&codes::BAD_TIERS, message));
         }
     }
     result

@@ -6,21 +6,25 @@ use tidegate_config::{
 };
 use tidegate_core::time::Now;
 
-use super::Desk;
+use super::ProblemCollector;
 use crate::timeline::{
     file::{Between, Moments, TimelineExpectFile},
     plot::{Shares, Span, Want},
 };
 
 /// Every expectation of the file, in a fixed order.
-pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'_>) -> Vec<Want> {
+pub(super) fn wants(
+    file: &TimelineExpectFile,
+    ids: &[String],
+    collector: &mut ProblemCollector<'_>,
+) -> Vec<Want> {
     let here = KeyPath::from("expect");
     let mut wants = Vec::new();
     let mut add = |want: Want| wants.push(want);
     if let Some(most) = file.client_failures {
         add(Want::ClientFailures { max: most.max });
     }
-    for (_, backend, moments) in each(&file.opens, &here.key("opens"), ids, desk) {
+    for (_, backend, moments) in each(&file.opens, &here.key("opens"), ids, collector) {
         if let Some(max) = moments.max {
             add(Want::OpensAtMost { backend, max });
         }
@@ -28,10 +32,10 @@ pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'
             add(Want::Opens { backend, span });
         }
     }
-    for (path, backend, moments) in each(&file.closes, &here.key("closes"), ids, desk) {
+    for (path, backend, moments) in each(&file.closes, &here.key("closes"), ids, collector) {
         if moments.max.is_some() {
             let message = format!("`{path}.max`: only `opens` are counted");
-            desk.refuse(&path.key("max"), Diagnostic::error(&BAD_VALUE, message));
+            collector.refuse(&path.key("max"), Diagnostic::error(&BAD_VALUE, message));
         }
         if let Some(span) = span(moments) {
             add(Want::Closes { backend, span });
@@ -40,10 +44,11 @@ pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'
     if let Some(most) = file.amplification {
         add(Want::Amplification { max: most.max });
     }
-    for (_, backend, between) in each(&file.shares, &here.key("shares"), ids, desk) {
+    for (_, backend, between) in each(&file.shares, &here.key("shares"), ids, collector) {
         add(Want::Share { backend, between: shares(*between) });
     }
-    for (_, backend, between) in each(&file.first_shares, &here.key("first_shares"), ids, desk) {
+    for (_, backend, between) in each(&file.first_shares, &here.key("first_shares"), ids, collector)
+    {
         add(Want::FirstShare { backend, between: shares(*between) });
     }
     if let Some(most) = file.hops {
@@ -63,12 +68,12 @@ pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'
             add(Want::WaitMax { max: max.millis() });
         }
     }
-    for (path, backend, hits) in each(&file.hits, &here.key("hits"), ids, desk) {
+    for (path, backend, hits) in each(&file.hits, &here.key("hits"), ids, collector) {
         if hits.min.is_none() && hits.max.is_none() {
             let message = format!("`{path}` wants nothing");
             let diagnostic =
                 Diagnostic::error(&BAD_VALUE, message).help("write `{ max: 5 }` or `{ min: 5 }`");
-            desk.refuse_key(&path, diagnostic);
+            collector.refuse_key(&path, diagnostic);
         }
         let span = Span {
             after: moment(&hits.after, Now::ZERO),
@@ -79,7 +84,7 @@ pub(super) fn wants(file: &TimelineExpectFile, ids: &[String], desk: &mut Desk<'
     }
     for (index, id) in file.healthy_at_end.iter().enumerate() {
         let path = here.key("healthy_at_end").index(index);
-        if let Some(backend) = desk.backend(&path, id, ids) {
+        if let Some(backend) = collector.backend(&path, id, ids) {
             add(Want::HealthyAtEnd { backend });
         }
     }
@@ -91,12 +96,12 @@ fn each<'a, T>(
     map: &'a IndexMap<String, T>,
     here: &KeyPath,
     ids: &[String],
-    desk: &mut Desk<'_>,
+    collector: &mut ProblemCollector<'_>,
 ) -> Vec<(KeyPath, usize, &'a T)> {
     let mut entries = Vec::new();
     for (id, value) in map {
         let path = here.key(id.clone());
-        if let Some(backend) = desk.backend(&path, id, ids) {
+        if let Some(backend) = collector.backend(&path, id, ids) {
             entries.push((path, backend, value));
         }
     }

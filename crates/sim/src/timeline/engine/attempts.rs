@@ -201,8 +201,8 @@ impl Engine<'_> {
         permit.head(now, &mut self.notes);
         let replica = call.replica;
         let auditor = &mut self.replicas[replica as usize].auditor;
-        if let (Some(auditor), Some(ticket)) = (auditor, &mut call.ticket) {
-            auditor.on_head(now, ticket, &self.notes.transitions);
+        if let (Some(auditor), Some(audited)) = (auditor, &mut call.audited) {
+            auditor.on_head(now, audited, &self.notes.transitions);
         }
         self.note_transitions(now, replica);
     }
@@ -241,8 +241,8 @@ impl Engine<'_> {
         }
         let replica = call.replica;
         let auditor = &mut self.replicas[replica as usize].auditor;
-        if let (Some(auditor), Some(ticket)) = (auditor, &mut call.ticket) {
-            auditor.on_content(now, ticket, &self.notes.transitions);
+        if let (Some(auditor), Some(audited)) = (auditor, &mut call.audited) {
+            auditor.on_content(now, audited, &self.notes.transitions);
         }
         self.note_transitions(now, replica);
         self.settle_as_answered(now, slot);
@@ -275,10 +275,10 @@ impl Engine<'_> {
         let its = &mut self.replicas[replica as usize];
         its.connections[backend].open += u32::from(is_whole);
         plan.report(now, permit, outcome, &mut self.notes);
-        if let (Some(auditor), Some(ticket)) = (&mut its.auditor, call.ticket.take())
+        if let (Some(auditor), Some(audited)) = (&mut its.auditor, call.audited.take())
             && let Some(attempt) = plan.attempts().iter().last()
         {
-            auditor.on_report(now, ticket, attempt, &self.notes.transitions);
+            auditor.on_report(now, audited, attempt, &self.notes.transitions);
         }
         self.note_outcome(now, replica, backend, outcome);
         self.note_transitions(now, replica);
@@ -356,7 +356,7 @@ impl Engine<'_> {
             if let Some(between) = self.bus.as_mut().and_then(|it| it.auditor.as_mut()) {
                 between.on_attempt(now, replica, plan);
             }
-            call.ticket = Some(auditor.on_attempt(&Chosen {
+            call.audited = Some(auditor.on_attempt(&Chosen {
                 now,
                 plan,
                 reads: &self.notes.reads,

@@ -76,7 +76,7 @@ impl Engine<'_> {
         let call = Call {
             plan: None,
             permit: None,
-            ticket: None,
+            audited: None,
             unsettled: Vec::new(),
             turn: 0,
             route: 0,

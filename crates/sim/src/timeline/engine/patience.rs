@@ -35,7 +35,7 @@ impl Engine<'_> {
         self.busy[backend] -= 1;
         let outcome = plan.leave(now, permit, &mut self.notes);
         let attempt = plan.attempts().len().saturating_sub(1);
-        let left = Unsettled { attempt, backend, ticket: call.ticket.take() };
+        let left = Unsettled { attempt, backend, audited: call.audited.take() };
         match outcome {
             None => call.unsettled.push(left),
             Some(_) => {
@@ -73,12 +73,12 @@ impl Engine<'_> {
         let route = &routes[usize::from(call.route)];
         let attempt = plan.and_then(|plan| plan.attempts().iter().nth(left.attempt).copied());
         let Some(attempt) = attempt else { return };
-        if let (Some(auditor), Some(ticket)) = (auditor, left.ticket) {
+        if let (Some(auditor), Some(audited)) = (auditor, left.audited) {
             let id = route.backend(attempt.candidate).id();
             // Of several that are settled at once, each has its own transitions.
             let own: Vec<Transition> =
                 self.notes.transitions.iter().filter(|it| it.backend == *id).cloned().collect();
-            auditor.on_report(now, ticket, &attempt, &own);
+            auditor.on_report(now, audited, &attempt, &own);
         }
         if let Some(outcome) = attempt.outcome {
             self.note_outcome(now, replica, left.backend, &outcome);

@@ -109,7 +109,7 @@ impl Engine<'_> {
         let slot = self.place(Call {
             plan: None,
             permit: None,
-            ticket: None,
+            audited: None,
             unsettled: Vec::new(),
             turn: 0,
             route: place as u16,

@@ -43,7 +43,7 @@ const REQUESTS_MAX: usize = 256;
 const CANCELLED: &str = "notifications/cancelled";
 
 /// Where a client's messages are sorted.
-pub(super) struct Desk {
+pub(super) struct ClientRouter {
     out: Out,
     session: Rc<Session>,
     stateless: Rc<Stateless>,
@@ -68,7 +68,7 @@ enum CallKind {
     Listening,
 }
 
-impl Desk {
+impl ClientRouter {
     pub(super) fn new(wire: Rc<Wire>, out: Out) -> Rc<Self> {
         Rc::new(Self {
             session: Session::new(Rc::clone(&wire), out.clone()),
@@ -220,10 +220,10 @@ impl Desk {
         }
         let number = self.made.get();
         self.made.set(number + 1);
-        let desk = Rc::clone(self);
+        let router = Rc::clone(self);
         let task = task::spawn_owned("bridged request", async move {
             work.await;
-            desk.ended(number);
+            router.ended(number);
         });
         calls.insert(number, Call { ids, kind, given_up, task });
         Ok(())

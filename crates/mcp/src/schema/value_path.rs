@@ -10,8 +10,8 @@ use super::problem::cut;
 const KEY_MAX: usize = 60;
 
 /// A value's place, as steps back to the whole.
-pub(super) struct Place<'a> {
-    up: Option<&'a Place<'a>>,
+pub(super) struct ValuePath<'a> {
+    up: Option<&'a ValuePath<'a>>,
     step: Step<'a>,
 }
 
@@ -21,22 +21,22 @@ enum Step<'a> {
     Item(usize),
 }
 
-impl<'a> Place<'a> {
+impl<'a> ValuePath<'a> {
     /// The whole value.
-    pub(super) const ROOT: Place<'static> = Place { up: None, step: Step::Item(0) };
+    pub(super) const ROOT: ValuePath<'static> = ValuePath { up: None, step: Step::Item(0) };
 
     /// The value under a key of this one.
-    pub(super) fn key(&'a self, key: &'a str) -> Place<'a> {
-        Place { up: Some(self), step: Step::Key(key) }
+    pub(super) fn key(&'a self, key: &'a str) -> ValuePath<'a> {
+        ValuePath { up: Some(self), step: Step::Key(key) }
     }
 
     /// An item of this one.
-    pub(super) fn item(&'a self, at: usize) -> Place<'a> {
-        Place { up: Some(self), step: Step::Item(at) }
+    pub(super) fn item(&'a self, at: usize) -> ValuePath<'a> {
+        ValuePath { up: Some(self), step: Step::Item(at) }
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValuePath<'_> {
     /// As a JSON pointer; the whole value is the empty one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Written from the whole downwards. As deep as a check goes, which is bounded.
