@@ -1,6 +1,6 @@
 //! `cargo xtask mutants [core | mcp] [--shard K/N] [FILE…]`: small faults put into the code one by
-//! one, and which of them no test notices. With `--shard` every Nth fault, from the Kth on (K counts
-//! from 0): all of them take hours.
+//! one, and which of them no test notices. With `--shard` every Nth fault, from the Kth on (K
+//! counts from 0): all of them take hours.
 //!
 //! Every fault that survives is a rule that could be broken without a red test: it is killed by a
 //! test or explained in CONTRIBUTING.md. The faults are those of `cargo mutants`, which the chore

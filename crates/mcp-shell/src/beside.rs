@@ -1,9 +1,9 @@
 //! Large messages of servers, read beside the thread that serves all clients.
 //!
 //! Reading a message takes as long as it is large, and the MCP thread does it for everybody. What
-//! is above [`LARGE`] is therefore read on a thread of its own kind, by every transport, and the Hub
-//! gets the answer in it as a part of the message that needs no reading. At most [`AT_ONCE`] at a
-//! time, because processors are everybody's.
+//! is above [`LARGE`] is therefore read on a thread of its own kind, by every transport, and the
+//! Hub gets the answer in it as a part of the message that needs no reading. At most [`AT_ONCE`] at
+//! a time, because processors are everybody's.
 //!
 //! Left to others: what a message is to a transport (`http/reading.rs`, `stdio/conversation.rs`),
 //! and large requests of clients (`large.rs`).
@@ -69,8 +69,8 @@ impl Received {
         }
     }
 
-    /// What its owner hears; nothing of what is no message. `call` is the request on whose stream it
-    /// came, where there are such streams.
+    /// What its owner hears; nothing of what is no message. `call` is the request on whose stream
+    /// it came, where there are such streams.
     pub(crate) fn into_event(self, call: Option<u64>) -> Option<ConnectionEvent> {
         match self {
             Self::Answer(answer) => Some(ConnectionEvent::LargeAnswer(answer)),

@@ -44,8 +44,8 @@ impl<'a> Params<'a> {
         Fields::of_text(text, KNOWN).map(Self)
     }
 
-    /// Whether params may hold a `_meta`, by their text alone: most have none, and need not be taken
-    /// apart to see that. A letter of a key can only be written in another way with `\u`.
+    /// Whether params may hold a `_meta`, by their text alone: most have none, and need not be
+    /// taken apart to see that. A letter of a key can only be written in another way with `\u`.
     #[must_use]
     pub fn may_have_meta(text: &str) -> bool {
         text.contains("_meta") || text.contains("\\u")
