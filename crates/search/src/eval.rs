@@ -164,7 +164,7 @@ mod tests {
     fn a_right_answer_counts_at_every_depth_that_holds_it() {
         let tools = ["a", "b", "c"].map(|name| Document::plain("s", name, "", []));
         let index = Index::build(tools.to_vec());
-        let hits = [2, 1].map(|doc| Hit { doc, score: 0.9, parts: Parts::default() });
+        let hits = [2, 1].map(|doc| Hit { doc, score: 0.9, parts: Parts::default(), needed: 0.0 });
         let answer = Answer { hits: hits.to_vec(), has_good_match: true, margin: 0.0 };
         let mut figures = Figures::default();
         for (query, gold) in [("x", "s/b"), ("y", "s/c"), ("z", "s/a")] {

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use crate::{
     find::{Hit, text},
     index::Index,
-    judge::threshold,
     query::Query,
     step::Step,
 };
@@ -102,7 +101,7 @@ impl Index {
         json!({
             "parts": parts,
             "sum": rounded(hit.parts.sum()),
-            "needed": rounded(threshold(self.documents.len(), hit.parts.is_read)),
+            "needed": rounded(hit.needed),
             "words": Value::from_iter(words),
         })
     }

@@ -15,12 +15,14 @@ use crate::{
     concepts::About,
     document::cut,
     index::Index,
-    judge::{FAINT, GOOD, score, threshold},
+    judge::{FAINT, GOOD, MISSING, score, threshold},
     kinds,
     parts::Parts,
-    postings::{Posting, Postings, Term, rarity},
+    postings::{Posting, Postings, Term, rarity, term},
+    products::whole,
     query::{QUERY_MAX, Query},
     servers::Fit,
+    stem::stem,
     step::Step,
 };
 
@@ -68,6 +70,16 @@ pub struct Hit {
     pub score: f32,
     /// What speaks for it.
     pub parts: Parts,
+    /// The sum of its parts that would have made it a good match.
+    pub needed: f32,
+}
+
+impl Hit {
+    /// How far its sum is above what a good match needs; below zero if it is none.
+    #[must_use]
+    pub fn above(&self) -> f32 {
+        self.parts.sum() - self.needed
+    }
 }
 
 /// What was found.
@@ -89,6 +101,14 @@ impl Answer {
     }
 }
 
+/// Which servers a search may mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meant {
+    Any,
+    /// The one that was asked for, and it is there.
+    ThatServer,
+}
+
 impl Index {
     /// Searches what is visible, for at most `limit` tools. Where the query names a server, that
     /// is looked at first, and the others only if it has no match that is about as good.
@@ -103,8 +123,8 @@ impl Index {
         if !wanted.is_empty() {
             let is_within = |doc: usize| visible(doc) && wanted.contains(&self.servers.of(doc));
             let alone = Query { server: "", ..*query };
-            let found = self.search_among(&alone, &is_within, limit);
-            let others = self.search_among(&alone, visible, 1);
+            let found = self.search_among(&alone, Meant::ThatServer, &is_within, limit);
+            let others = self.search_among(&alone, Meant::ThatServer, visible, 1);
             // What speaks for a server does not count where the request says which one is meant.
             let best = |answer: &Answer| answer.hits.first().map(|hit| hit.parts.own_sum());
             let is_enough = best(&found) >= best(&others).map(|sum| sum - RELEVANT);
@@ -112,7 +132,7 @@ impl Index {
                 return found;
             }
         }
-        self.search_among(query, visible, limit)
+        self.search_among(query, Meant::Any, visible, limit)
     }
 
     /// Names of visible servers that might have what is looked for, the likeliest first.
@@ -146,9 +166,41 @@ impl Index {
         names.map(|doc| Arc::clone(&self.documents[doc as usize].server)).collect()
     }
 
+    /// Products that the request names, as it writes them, if no visible tool and no server of one
+    /// has to do with any of them.
+    #[must_use]
+    pub fn missing_products(
+        &self,
+        query: &Query<'_>,
+        visible: &dyn Fn(usize) -> bool,
+    ) -> Vec<String> {
+        self.missing(query, &Step::new(self, &text(query)), visible)
+    }
+
+    fn missing(
+        &self,
+        query: &Query<'_>,
+        step: &Step,
+        visible: &dyn Fn(usize) -> bool,
+    ) -> Vec<String> {
+        let server = whole(cut(query.server, QUERY_MAX));
+        let named = || server.iter().chain(&step.products);
+        let is_said = |name: &String| {
+            let tools = self.words.list(term(&stem(name))).iter().map(|entry| entry.doc as usize);
+            tools.chain(self.servers.saying(name)).any(visible)
+        };
+        if named().any(|product| product.names.iter().any(is_said)) {
+            return Vec::new();
+        }
+        let mut said: Vec<String> = named().map(|product| product.said.clone()).collect();
+        said.dedup_by_key(|said| said.to_lowercase());
+        said
+    }
+
     fn search_among(
         &self,
         query: &Query<'_>,
+        meant: Meant,
         visible: &dyn Fn(usize) -> bool,
         limit: usize,
     ) -> Answer {
@@ -174,12 +226,20 @@ impl Index {
         order.truncate(limit);
         let is_read = parts.first().is_some_and(|part| part.is_read);
         let threshold = threshold(self.documents.len(), is_read);
-        let hit = |doc: usize| Hit { doc, score: score(sums[doc], threshold), parts: parts[doc] };
+        // Beside a server that is named, or among several steps, another name is data.
+        let is_alone = meant == Meant::Any
+            && order.first().is_some_and(|doc| parts[*doc].server_name < NAMED)
+            && step.meant.len() <= STEP_WORDS;
+        let is_missing = is_alone && !self.missing(query, &step, visible).is_empty();
+        let needed = threshold + if is_missing { MISSING } else { 0.0 };
+        let hit =
+            |doc: usize| Hit { doc, score: score(sums[doc], needed), parts: parts[doc], needed };
         let mut hits: Vec<Hit> = order.into_iter().map(hit).collect();
         let first = hits.first().map_or(f32::MIN, |hit| sums[hit.doc]);
         hits.retain(|hit| sums[hit.doc] >= first - RELEVANT);
         match hits.first() {
-            Some(best) if best.score >= FAINT && !step.words.is_empty() => {
+            // That a product is missing makes no list empty: its name may have been data.
+            Some(best) if score(first, threshold) >= FAINT && !step.words.is_empty() => {
                 Answer { has_good_match: best.score >= GOOD, hits, margin }
             }
             _ => Answer::default(),

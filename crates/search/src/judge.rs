@@ -1,9 +1,10 @@
 //! Whether the best tool found is good enough to be offered.
 //!
 //! Among more tools a request that none can fulfil finds a better one by chance, so the sum that is
-//! needed grows with their number. Nothing else does better: the share of words that no tool has,
-//! the distance to the next tools and to all others, and the single parts were tried over subsets
-//! of labelled catalogues, and none told requests without an answer apart better than the sum does
+//! needed grows with their number. More is needed where a request names a product that nothing here
+//! has to do with. Nothing else does better: the share of words that no tool has, the distance to
+//! the next tools and to all others, and the single parts were tried over subsets of labelled
+//! catalogues, and none told requests without an answer apart better than the sum does
 //! (docs/tool-search.md).
 
 /// The score from which the best hit counts as a good match.
@@ -20,6 +21,10 @@ const FROM: (f32, f32) = (30.0, 2.5);
 /// How much more it takes where a sentence model has read the request: its weights give larger
 /// sums, by this much at the sums that one request in fifty stays below.
 const READ: f32 = 1.0;
+/// How much more it takes where the request names products that no tool and no server has to do
+/// with: of such requests among 20 to 500 tools nearly all that have no answer stay below it, and
+/// none of those that have one.
+pub(crate) const MISSING: f32 = 6.0;
 /// How far above the threshold a sum is to count as three in four.
 const SPREAD: f32 = 3.0;
 

@@ -9,8 +9,8 @@
 //! - `classes`, `verbs`, `action`, `kinds`, `concepts`: what a tool does, takes and is about, and
 //!   what a request wants, gives and is about.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
-//! - `literal`, `step`, `query`, `find`, `soft`, `parts`, `judge`, `explain`: a request, what
-//!   speaks for each tool, and whether that is enough; `vectors` and `sentences`: the word of
+//! - `literal`, `step`, `query`, `find`, `soft`, `parts`, `products`, `judge`, `explain`: a request,
+//!   what speaks for each tool, and whether that is enough; `vectors` and `sentences`: the word of
 //!   another model.
 //! - `offer`, `request`, `reply`: `find_tool` as clients see it, what they ask and what they get.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
@@ -36,6 +36,7 @@ mod model;
 mod offer;
 mod parts;
 mod postings;
+mod products;
 mod query;
 mod reply;
 mod request;

@@ -16,6 +16,7 @@ use crate::{
     matrix::Row,
     model::model,
     postings::{Term, pair, term},
+    products::products,
     sentences::Reading,
     spelling::LETTERS_MIN,
     stem::{singular, stem},
@@ -87,6 +88,7 @@ impl Step {
         step.add_neighbours(index, &meant);
         step.action = Action::of_request(spoken(&meant));
         step.kinds = data.kinds;
+        step.products = products(text, &written, &data.spans);
         step.direction = direction(&meant);
         step.about = about(meant.iter().map(|(word, weight)| (word, *weight)));
         step.meant = meant;

@@ -25,6 +25,8 @@ pub struct Reply {
     pub is_degraded: bool,
     /// Servers that might have the tool, the likeliest first.
     pub likely_servers: Vec<String>,
+    /// Products that the request names and nothing here has to do with.
+    pub missing_products: Vec<String>,
     /// What it would have cost to list every tool, in tokens.
     pub baseline: usize,
 }
@@ -65,6 +67,11 @@ impl Reply {
                 "No good match: these are only the nearest, and there may be no tool. {ADVICE}"
             ),
         };
+        if !self.missing_products.is_empty() {
+            let names = self.missing_products.join(", ");
+            write!(hint, " No tool here has to do with {names}.")
+                .expect("a text takes every write");
+        }
         if !self.likely_servers.is_empty() {
             let names = self.likely_servers.join(", ");
             write!(hint, " Servers that might fit: {names}.").expect("a text takes every write");
@@ -138,12 +145,18 @@ mod tests {
         let poor = Reply {
             tools: vec![json!({"name": "a"})],
             likely_servers: vec!["github".to_owned(), "jira".to_owned()],
+            missing_products: vec!["Trello".to_owned()],
             ..Reply::default()
         };
         let answer = &poor.clone().result()["structuredContent"];
         let hint = answer["hint"].as_str().expect("a hint");
         assert!(hint.contains("the action, the kind of thing and the product"), "{hint}");
-        assert!(hint.ends_with("Servers that might fit: github, jira."), "{hint}");
+        assert!(
+            hint.ends_with(
+                "No tool here has to do with Trello. Servers that might fit: github, jira."
+            ),
+            "{hint}"
+        );
         let good = Reply { has_good_match: true, ..poor }.result();
         assert!(good["structuredContent"].get("hint").is_none(), "{good}");
         assert_eq!(good["structuredContent"]["good_match"], true);

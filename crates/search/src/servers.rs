@@ -26,6 +26,8 @@ use crate::{
 const HEAD: usize = 400;
 /// Bytes of what a server says about itself that say what it is about.
 const ABOUT: usize = 500;
+/// Bytes of what a server says about itself whose words it is known to write.
+const TOLD: usize = 4096;
 /// What a word of a server's name counts for what the server is about.
 const NAME: f32 = 3.0;
 /// What words after ` - ` count in a server's name: they say whose it is, not what.
@@ -54,6 +56,8 @@ pub(crate) struct Servers {
     means: Matrix,
     /// By thing: the servers that are about it.
     concepts: Postings,
+    /// By word, as a term of tools: the servers that say it about themselves.
+    told: Postings,
 }
 
 /// What a request makes of each server.
@@ -82,6 +86,7 @@ impl Servers {
         let mut directions = Matrix::new(DIMENSIONS);
         let mut plain_names = Vec::new();
         let mut by_server: Vec<Vec<u32>> = Vec::new();
+        let mut told: Vec<(Term, u32, f32)> = Vec::new();
         for document in documents {
             let next = index(ids.len());
             let id = *ids.entry(&document.server).or_insert(next);
@@ -91,9 +96,13 @@ impl Servers {
                 plain_names.push(plain(&document.server));
                 named.extend(name(&document.server).into_iter().map(|word| (id, word)));
                 directions.push(&direction(document));
+                let texts = words(cut(&document.server_text, TOLD));
+                told.extend(texts.iter().map(|word| (term(&stem(&word.text)), id, 1.0)));
             }
             by_server[id as usize].push(index(of.len() - 1));
         }
+        told.sort_unstable_by_key(|(term, server, _)| (*term, *server));
+        told.dedup_by_key(|(term, server, _)| (*term, *server));
         let count = ids.len();
         let mut means = Matrix::new(DIMENSIONS);
         by_server.iter().for_each(|docs| means.push(&mean(docs, analyses)));
@@ -118,6 +127,7 @@ impl Servers {
             directions,
             means,
             concepts,
+            told: Postings::new(told, |_, value, _| value),
             documents: by_server,
         }
     }
@@ -164,6 +174,14 @@ impl Servers {
         !self.names.list(term(&singular(word))).is_empty()
     }
 
+    /// The documents of all servers that have this word in their names or say it about themselves.
+    pub(crate) fn saying(&self, word: &str) -> impl Iterator<Item = usize> {
+        let named = self.names.list(term(&singular(word)));
+        let told = self.told.list(term(&stem(word)));
+        let servers = named.iter().chain(told).map(|entry| entry.doc as usize);
+        servers.flat_map(|server| self.documents(server)).map(|doc| *doc as usize)
+    }
+
     /// Words of servers' names that a written one may have been meant as.
     pub(crate) const fn spelling(&self) -> &Spelling<Box<str>> {
         &self.spelling
@@ -207,6 +225,7 @@ impl Servers {
             + self.directions.bytes()
             + self.concepts.bytes()
             + self.spelling.bytes()
+            + self.told.bytes()
     }
 }
 

@@ -3,7 +3,8 @@
 //! `query` makes it; servers and tools are compared with it.
 
 use crate::{
-    action::Action, concepts::About, kinds::Kinds, matrix::Row, postings::Term, words::Word,
+    action::Action, concepts::About, kinds::Kinds, matrix::Row, postings::Term, products::Product,
+    words::Word,
 };
 
 /// A word of a request that counts.
@@ -28,6 +29,8 @@ pub(crate) struct Step {
     pub(crate) kinds: Kinds,
     pub(crate) direction: Row,
     pub(crate) about: About,
+    /// Products that it names.
+    pub(crate) products: Vec<Product>,
     /// Its words as they are meant, each with what it counts.
     pub(crate) meant: Vec<(Word, f32)>,
 }

@@ -104,10 +104,11 @@ pub(super) async fn find(
             tool
         })
         .collect();
-    let likely_servers = if found.has_good_match {
-        Vec::new()
+    let (likely_servers, missing_products) = if found.has_good_match {
+        (Vec::new(), Vec::new())
     } else {
-        index.likely_servers(&query, &is_seen, LIKELY_SERVERS)
+        let likely = index.likely_servers(&query, &is_seen, LIKELY_SERVERS);
+        (likely, index.missing_products(&query, &is_seen))
     };
     let reply = Reply {
         tools,
@@ -115,6 +116,7 @@ pub(super) async fn find(
         is_without_servers: !seen.contains(&true),
         is_degraded: outside.is_degraded || model == "missing",
         likely_servers: likely_servers.iter().map(ToString::to_string).collect(),
+        missing_products,
         baseline: baseline(catalogue, &seen),
     };
     reply.result().to_string()

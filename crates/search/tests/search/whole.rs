@@ -1,6 +1,8 @@
 //! What holds for an index as a whole: visibility, ties, equal names, external vectors, memory.
 
-use tidegate_search::{Document, External, FAINT, GOOD, Index, Place, Query, Vectors, eval};
+use tidegate_search::{
+    Answer, Document, External, FAINT, GOOD, Index, Place, Query, Vectors, eval,
+};
 
 const TOOLS: &str = include_str!("tools.jsonl");
 
@@ -187,4 +189,30 @@ fn servers_that_might_fit_are_those_about_the_same_thing() {
     assert!(all.iter().any(|it| **it == *"OpenWeather"), "{all:?}");
     let is_seen = |doc: usize| &*index.documents()[doc].server == "Slack";
     assert_eq!(index.likely_servers(&query, &is_seen, 3), ["Slack".into()]);
+}
+
+#[test]
+fn a_product_that_nothing_visible_has_to_do_with_makes_no_good_match() {
+    let index = Index::build(eval::tools(TOOLS).expect("tools.jsonl is sound"));
+    let all = |_: usize| true;
+    let found = |text: &str, server: &str| {
+        let query = Query { description: text, server, ..Query::default() };
+        (index.search(&query, &all, 5), index.missing_products(&query, &all))
+    };
+    let needed = |found: &Answer| found.hits.first().map(|hit| hit.needed);
+    let (good, missing) = found("GitHub: create an issue", "");
+    assert!(good.has_good_match && missing.is_empty(), "{missing:?}");
+    for (text, server) in [("Airtable: create an issue", ""), ("create an issue", "Vebrik")] {
+        let (poor, missing) = found(text, server);
+        assert!(needed(&poor) > needed(&good), "{text} {server}: {:?}", needed(&poor));
+        assert_eq!(missing.len(), 1, "{text} {server}: {missing:?}");
+    }
+    let poor = found("Airtable: colour a cell", "").0;
+    assert!(!poor.has_good_match && !poor.hits.is_empty(), "{poor:?}");
+    // A server that is there goes before a name that is data.
+    assert!(found("create an issue about airtable", "GitHub").0.has_good_match);
+    assert!(found("GitHub: create an issue about airtable", "").0.has_good_match);
+    let is_seen = |doc: usize| &*index.documents()[doc].server != "GitHub";
+    let query = Query { description: "GitHub: create an issue", ..Query::default() };
+    assert_eq!(index.missing_products(&query, &is_seen), ["GitHub"]);
 }

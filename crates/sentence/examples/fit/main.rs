@@ -10,8 +10,10 @@
 //! where all requests for one server are in one part.
 //! With `--small` nothing is fitted: it prints how the weights that there are do on catalogues of
 //! 20 to 500 tools (`small`). With `--declined TOOLS QUERIES` in place of the folder it prints how
-//! many requests without an answer could be declined at best (`hindsight`), and with
-//! `--evidence TOOLS QUERIES …` what a logistic model over other evidence adds (`evidence`).
+//! many requests without an answer could be declined at best (`hindsight`), with
+//! `--evidence TOOLS QUERIES …` what a logistic model over other evidence adds (`evidence`), and
+//! with `--left-out TOOLS QUERIES …` how many requests are declined whose answer was taken out
+//! (`left_out`).
 //!
 //! The weights are printed as they stand in `src/parts.rs`, with their figures and, for the same
 //! held-out requests, those of the weights that are built in; nothing is written.
@@ -19,6 +21,7 @@
 mod evidence;
 mod hindsight;
 mod learn;
+mod left_out;
 mod sets;
 mod small;
 
@@ -64,6 +67,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             writeln!(out, "{set:30} {sum:11.3} {few:9.2} {all:8.3} {many:9.2}")?;
         }
         return Ok(());
+    }
+    if folder == "--left-out" {
+        return left_out(&mut out, &args[1..]);
     }
     if args.iter().any(|arg| arg == "--small") {
         return small(&mut out, Path::new(folder), model.as_ref());
@@ -142,6 +148,32 @@ fn built_in(is_read: bool) -> Weights {
         is_read,
     };
     one.contributions().map(|(_, added)| f64::from(added))
+}
+
+/// The lines of `--left-out`: what is declined and lost as it is, and what is declined at best at
+/// some shares of lost requests, each with its interval.
+fn left_out(out: &mut impl Write, paths: &[String]) -> Result<(), Box<dyn Error>> {
+    for pair in paths.chunks_exact(2) {
+        let left_out::Asked { answered, labelled, left_out } =
+            left_out::asked(Path::new(&pair[0]), Path::new(&pair[1]))?;
+        let share = |part: usize, whole: usize| {
+            let (low, high) = eval::interval(part, whole);
+            let shares = [eval::ratio(part, whole), low, high].map(|share| 100.0 * share);
+            format!("{:.1} % ({:.1}–{:.1}) of {whole}", shares[0], shares[1], shares[2])
+        };
+        let poor = |all: &[f32]| all.iter().filter(|above| **above < 0.0).count();
+        writeln!(out, "{}", pair[1])?;
+        writeln!(out, "  lost                {}", share(poor(&answered), answered.len()))?;
+        for (name, all) in [("labelled", &labelled), ("taken out", &left_out)] {
+            writeln!(out, "  {name:10} declined {}", share(poor(all), all.len()))?;
+            for lost in left_out::LOST {
+                let below = left_out::below(&answered, all, lost);
+                let lost = 100.0 * lost;
+                writeln!(out, "    at {lost:2.0} % lost        {}", share(below, all.len()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The lines of `--small`.
