@@ -1,5 +1,6 @@
 //! `tools: search`: what a client finds, and that calling it is like any other call.
 
+mod answers;
 mod input;
 mod model;
 mod vectors;

@@ -6,7 +6,7 @@ use tidegate_testkit::mcp::text_of;
 
 use super::{gate, names, tracker};
 
-fn defined(definition: &Value) -> Tool {
+pub(super) fn defined(definition: &Value) -> Tool {
     let name = definition["name"].as_str().expect("a tool has a name");
     Tool::new(name, ToolAct::Echo).defined_as(&definition.to_string())
 }
