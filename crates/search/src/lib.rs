@@ -9,9 +9,9 @@
 //! - `classes`, `verbs`, `action`, `kinds`, `concepts`: what a tool does, takes and is about, and
 //!   what a request wants, gives and is about.
 //! - `postings`, `servers`, `matrix`, `spelling`, `model`, `index`: everything about all tools.
-//! - `literal`, `step`, `query`, `find`, `soft`, `parts`, `products`, `judge`, `explain`: a request,
-//!   what speaks for each tool, and whether that is enough; `vectors` and `sentences`: the word of
-//!   another model.
+//! - `literal`, `step`, `query`, `find`, `soft`, `parts`, `products`, `judge`, `explain`: a
+//!   request, what speaks for each tool, and whether that is enough; `vectors` and `sentences`: the
+//!   word of another model.
 //! - `offer`, `request`, `reply`: `find_tool` as clients see it, what they ask and what they get.
 //! - `tokens`: what a listing would have cost; [`eval`]: how well the search does.
 //!
