@@ -6,8 +6,8 @@
 //! - The newest fact per subject stands for all of them.
 //! - Full: the oldest is dropped and counted, and what is held is written again when the store is
 //!   reached next. Records of sessions are never dropped; there are no more of them than sessions.
-//! - What may wait for company ([`Haste`](tidegate_core::hint::Haste)) does, until the first of what
-//!   waits is due. Whoever adds something wakes the writer only if that makes it due earlier: as a
+//! - What may wait for company ([`Haste`](tidegate_core::hint::Haste)) does, until the first of it
+//!   is due. Whoever adds something wakes the writer only if that makes it due earlier: as a
 //!   rule once for the first of many.
 
 use std::collections::{BTreeMap, HashMap};

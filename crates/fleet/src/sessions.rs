@@ -1,8 +1,8 @@
 //! Records of MCP sessions in the fleet's store: any replica can look one up, and one owns it.
 //!
 //! Rules kept here:
-//! - "I do not know" is never "there is none": a store that does not answer is [`Lookup::Away`], and
-//!   one without a record is [`Lookup::Absent`] with everything that might explain it.
+//! - "I do not know" is never "there is none": a store that does not answer is [`Lookup::Away`],
+//!   and one without a record is [`Lookup::Absent`] with everything that might explain it.
 //! - Nothing waits longer than `state.timeout`, and nothing at all for a store that is known to be
 //!   away.
 //! - The id of a session says when it was opened, because the record of a young one may still be on
@@ -34,6 +34,9 @@ use crate::{
 const EVENTS_MAX: usize = 1024;
 /// Questions that wait for the fleet's thread, at most.
 const ASKS_MAX: usize = 1024;
+
+/// How often somebody who waits for the first connection to the store looks.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What stands before a session's beginning in its id; no hexadecimal digit.
 const BIRTH: char = 't';
@@ -213,6 +216,15 @@ impl SessionStore {
         ask: impl FnOnce(oneshot::Sender<T>) -> SessionAsk,
     ) -> Result<T, AwayReason> {
         let shared = &self.shared;
+        if !shared.stats.is_tried() {
+            // A gateway that has just begun: nothing is known of its store yet.
+            let tried = async {
+                while !shared.stats.is_tried() {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            };
+            drop(tokio::time::timeout(shared.timeout, tried).await);
+        }
         if !shared.stats.is_answering() {
             return Err(AwayReason::KnownAway);
         }
@@ -226,5 +238,31 @@ impl SessionStore {
                 Err(AwayReason::Unreachable)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replica that is restarted serves before it has reached its store: a session that it is
+    /// asked for then is not turned away for a store that nobody has tried.
+    #[tokio::test]
+    async fn a_store_that_was_not_tried_yet_is_waited_for_and_one_that_is_away_is_not() {
+        let secret = "a secret of more than thirty-two bytes";
+        let secrets = Arc::new(FleetSecrets::new("prod", [secret]).expect("keys"));
+        let (outbox, stats) = (Arc::<Outbox>::default(), Arc::<FleetStats>::default());
+        let clock = Clock::start();
+        let of_sessions = (clock, Duration::from_millis(100), InstanceId(1));
+        let (store, mut desk) = SessionStore::new(&secrets, &outbox, &stats, of_sessions);
+        let waited = |began: tidegate_core::time::Now| clock.now().since(began);
+        let began = clock.now();
+        assert_eq!(store.load("s").await, Lookup::Away(AwayReason::KnownAway));
+        assert!(waited(began) >= Millis(90), "{:?}", waited(began));
+        stats.set_up(false);
+        let began = clock.now();
+        assert_eq!(store.load("s").await, Lookup::Away(AwayReason::KnownAway));
+        assert!(waited(began) < Millis(90), "{:?}", waited(began));
+        assert!(desk.asks.try_recv().is_err(), "nobody was asked");
     }
 }

@@ -113,6 +113,8 @@ pub struct HeardFrom {
 #[derive(Debug, Default)]
 pub struct FleetStats {
     is_up: AtomicBool,
+    /// Whether the first attempt to reach the store has ended.
+    is_tried: AtomicBool,
     told: [AtomicU64; FactKind::ALL.len()],
     heard: [[AtomicU64; Heard::ALL.len()]; FactKind::ALL.len()],
     rejected: [AtomicU64; Rejected::ALL.len()],
@@ -142,11 +144,17 @@ impl FleetStats {
 
     pub(crate) fn set_up(&self, is_up: bool) {
         self.is_up.store(is_up, Relaxed);
+        self.is_tried.store(true, Relaxed);
         if is_up {
             self.links.fetch_add(1, Relaxed);
         } else {
             self.steady_since.store(0, Relaxed);
         }
+    }
+
+    /// Whether anything is known of the store: somebody has reached it, or failed to.
+    pub(crate) fn is_tried(&self) -> bool {
+        self.is_tried.load(Relaxed)
     }
 
     /// Whether asking the store makes sense: it is there, and did not fail to answer since it last

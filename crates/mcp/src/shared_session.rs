@@ -1,8 +1,8 @@
 //! What may be concluded about a session of the fleet from what the store says, and does not say.
 //!
 //! A 404 makes a client throw its session away, and two owners of one session are one too many. So
-//! "there is none" and "its owner is gone" are conclusions, and each needs evidence of its own; what
-//! the store leaves open is left open.
+//! "there is none" and "its owner is gone" are conclusions, and each needs evidence of its own;
+//! what the store leaves open is left open.
 //!
 //! | the store has no record, and | then |
 //! |---|---|

@@ -138,7 +138,8 @@ fn fault_scripts_are_checked_step_by_step() {
         "faults: {a/x: {steps: [{retry_after: -0.5}, {retry_after: x}]}}",
         &[
             "2:38 TG016 `faults.a/x.steps[0].retry_after`: a duration cannot be negative: `-0.5`",
-            "2:59 TG016 `faults.a/x.steps[1].retry_after`: `x` is not a duration: write a number before `x`, as in `30s` or `1h30m`",
+            "2:59 TG016 `faults.a/x.steps[1].retry_after`: `x` is not a duration: write a \
+             number before `x`, as in `30s` or `1h30m`",
         ],
     );
 }
