@@ -26,7 +26,7 @@ use crate::install::{debian, python, quietly};
 use crate::stage::Stage;
 use crate::{deny, docs, say};
 
-use self::sessions::Build;
+use self::sessions::MeasuredBuild;
 
 const VALIDATE_HELP: &str = "the manifests are in `ops/kubernetes`";
 
@@ -41,15 +41,17 @@ pub(crate) fn run() -> anyhow::Result<()> {
     debian("haproxy", "haproxy")?;
     let gateway = Gateway::build()?;
     sessions::run(&gateway)?;
-    sessions::measure(&gateway, Build::OfTests)
+    sessions::measure(&gateway, MeasuredBuild::OfTests)
 }
 
 /// Measures only.
 pub(crate) fn measure(binary: Option<&str>) -> anyhow::Result<()> {
     have_store()?;
     match binary {
-        Some(binary) => sessions::measure(&Gateway::at(Path::new(binary))?, Build::Optimised),
-        None => sessions::measure(&Gateway::build()?, Build::OfTests),
+        Some(binary) => {
+            sessions::measure(&Gateway::at(Path::new(binary))?, MeasuredBuild::Optimised)
+        }
+        None => sessions::measure(&Gateway::build()?, MeasuredBuild::OfTests),
     }
 }
 

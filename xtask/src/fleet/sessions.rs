@@ -22,16 +22,16 @@ pub(super) fn run(gateway: &Gateway) -> anyhow::Result<()> {
 
 /// How a gateway that is measured was built: CPU time is judged of an optimised one only.
 #[derive(Clone, Copy)]
-pub(super) enum Build {
+pub(super) enum MeasuredBuild {
     OfTests,
     Optimised,
 }
 
 /// What a fleet costs, and how quick it is.
-pub(super) fn measure(gateway: &Gateway, build: Build) -> anyhow::Result<()> {
+pub(super) fn measure(gateway: &Gateway, build: MeasuredBuild) -> anyhow::Result<()> {
     let optimised: &[&Path] = match build {
-        Build::OfTests => &[],
-        Build::Optimised => &[Path::new("optimised")],
+        MeasuredBuild::OfTests => &[],
+        MeasuredBuild::Optimised => &[Path::new("optimised")],
     };
     program(gateway, "measure.py", &[&[gateway.binary.as_path()], optimised].concat())
 }

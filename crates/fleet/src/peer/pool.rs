@@ -33,7 +33,7 @@ const ALIVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The channels that are kept.
 #[derive(Clone)]
-pub(super) struct IdleChannels(Arc<Mutex<Shelf>>);
+pub(super) struct IdleChannels(Arc<Mutex<IdleShelf>>);
 
 impl Default for IdleChannels {
     fn default() -> Self {
@@ -41,7 +41,7 @@ impl Default for IdleChannels {
     }
 }
 
-struct Shelf {
+struct IdleShelf {
     kept_for: Duration,
     /// The one that was used last stands last.
     channels: VecDeque<IdleChannel>,
@@ -66,7 +66,7 @@ impl IdleChannels {
     /// None yet, of those that are kept for so long.
     pub(super) fn kept_for(kept_for: Duration) -> Self {
         let channels = VecDeque::new();
-        Self(Arc::new(Mutex::new(Shelf { kept_for, channels, is_swept: false })))
+        Self(Arc::new(Mutex::new(IdleShelf { kept_for, channels, is_swept: false })))
     }
 
     /// A channel to an instance that lives, if one is kept.
@@ -98,12 +98,12 @@ impl IdleChannels {
         self.lock().channels.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
+    fn lock(&self) -> MutexGuard<'_, IdleShelf> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shelf {
+impl IdleShelf {
     fn take(&mut self, url: &str, instance: InstanceId) -> Option<Channel> {
         self.end_old();
         let at = self.channels.iter().rposition(|it| it.leads_to(url, instance))?;
@@ -139,7 +139,7 @@ async fn is_alive(channel: &mut Channel) -> bool {
 }
 
 /// Ends what nobody takes, until nothing is kept.
-async fn sweep(shelf: Weak<Mutex<Shelf>>, every: Duration) {
+async fn sweep(shelf: Weak<Mutex<IdleShelf>>, every: Duration) {
     loop {
         sleep(every).await;
         let Some(shelf) = shelf.upgrade() else { return };
