@@ -24,6 +24,12 @@ impl Gate {
         Self::start_in(yaml, FixedEnvironment { variables, files: Vec::new() }, 2)
     }
 
+    /// One of a single thread, so that what its requests do has one order.
+    pub fn start_on_one_thread(yaml: &str) -> Self {
+        let (variables, files) = (Vec::new(), Vec::new());
+        Self::start_in(yaml, FixedEnvironment { variables, files }, 1)
+    }
+
     /// One of a single thread, so that connections can be counted, which can read one file.
     pub fn start_with_file(yaml: &str, (path, text): (&str, &str)) -> Self {
         let files = vec![(path.into(), text.to_owned())];

@@ -50,6 +50,9 @@ pub(in crate::timeline) fn read(file: &RecordingFile) -> Result<Recording, (Stri
         let words = "this request came before the one above it".to_owned();
         return Err((format!("arrivals[{}]", index + 1), words));
     }
+    // They are listed as they ended. Of two in one millisecond the one that was chosen for first
+    // may have pinned the session of the other.
+    arrivals.sort_by_key(|it| (it.at, it.attempts.first().map_or(0, |first| first.chosen.n)));
     let mut names = vec![(String::new(), String::new()); sessions.len()];
     for ([_, caller, session], index) in sessions {
         names[index as usize] = (caller, session);
