@@ -292,4 +292,22 @@ mod tests {
         assert_eq!(exclusion.held().map(|it| (it.version, it.until)), Some((1, None)));
         assert_eq!(exclusion.merge(Now(5), &heard(1, None)), MergedExclusion::Same);
     }
+
+    #[test]
+    fn of_equal_versions_and_ends_the_order_of_two_hints_does_not_matter() {
+        let reasons = [MarkReason::AuthRejected, MarkReason::Exhausted];
+        let hint = |reason| HeardExclusion { version: 3, until: Some(Now(300)), reason };
+        let merged = |reasons: [MarkReason; 2]| {
+            let exclusion = Exclusion::default();
+            for reason in reasons {
+                exclusion.merge(Now(0), &hint(reason));
+            }
+            exclusion.active(Now(0)).map(|it| it.reason)
+        };
+        let [first, second] = reasons;
+        assert_eq!(merged([first, second]), merged([second, first]));
+        let exclusion = Exclusion::default();
+        assert_ne!(exclusion.merge(Now(0), &hint(first)), MergedExclusion::Same);
+        assert_eq!(exclusion.merge(Now(0), &hint(first)), MergedExclusion::Same, "it is known");
+    }
 }

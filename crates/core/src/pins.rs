@@ -288,4 +288,77 @@ mod tests {
         assert_eq!(pins.get(early), None);
         assert!(pins.get(late).is_some() && pins.get(new).is_some());
     }
+
+    /// I16: every bit of a name but the route's hangs on the seed, which nobody outside knows.
+    #[test]
+    fn both_halves_of_a_sessions_name_hang_on_the_seed_and_on_the_session() {
+        let halves = |seed: u64, session: &str| {
+            let key = Pins::new(seed, 100).key("r", "c", session);
+            [(key.0 >> 64) as u32, key.0 as u32]
+        };
+        let seeds = [0x5EED, 1 << 20, 1 << 21];
+        let seen = seeds.iter().flat_map(|seed| [halves(*seed, "s"), halves(*seed, "t")]);
+        let mut distinct: Vec<u32> = seen.flatten().collect();
+        let all = distinct.len();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), all);
+    }
+
+    /// Different names of one shard.
+    fn neighbours(pins: &Pins) -> impl Iterator<Item = PinKey> {
+        let first = pins.key("r", "", "0").0 % SHARDS as u128;
+        let keys = (0..10_000_u32).map(|it| pins.key("r", "", &it.to_string()));
+        keys.filter(move |it| it.0 % SHARDS as u128 == first)
+    }
+
+    #[test]
+    fn a_full_shard_forgets_all_that_has_ended_and_keeps_what_holds() {
+        let pins = Pins::new(0, 3 * SHARDS);
+        let keys: Vec<PinKey> = neighbours(&pins).take(4).collect();
+        for (key, until) in keys.iter().zip([10, 10, 50]) {
+            pins.set(Now(0), *key, pin(until));
+        }
+        pins.set(Now(20), keys[2], pin(60));
+        assert_eq!(pins.len(), 3, "a pin that is set again needs no room");
+        pins.set(Now(20), keys[3], pin(60));
+        assert_eq!((pins.get(keys[0]), pins.get(keys[1])), (None, None));
+        assert_eq!(pins.len(), 2);
+    }
+
+    /// What other replicas tell never drives out a pin that holds.
+    #[test]
+    fn a_lock_of_another_replica_takes_the_room_of_ended_pins_only() {
+        let pins = Pins::new(0, 2 * SHARDS);
+        let keys: Vec<PinKey> = neighbours(&pins).take(4).collect();
+        pins.set(Now(0), keys[0], pin(10));
+        pins.set(Now(0), keys[1], pin(50));
+        assert!(!pins.merge(Now(10), keys[2], pin(90)), "both still hold");
+        assert!(pins.merge(Now(11), keys[2], pin(90)));
+        assert!(!pins.merge(Now(11), keys[3], pin(90)));
+        assert!(pins.get(keys[1]).is_some());
+    }
+
+    #[test]
+    fn pages_show_every_pin_that_holds_once() {
+        let pins = Pins::new(3, 10_000);
+        let key = |session: u32| pins.key("r", "", &session.to_string());
+        for session in 0..300 {
+            let until = if session % 3 == 0 { 5 } else { 50 };
+            pins.set(Now(0), key(session), pin(until));
+        }
+        let mut shown = Vec::new();
+        let mut after = None;
+        for _ in 0..100 {
+            let page = pins.page(Now(6), after, 7);
+            assert!(page.len() <= 7);
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            shown.extend(page.iter().map(|(key, _)| *key));
+        }
+        shown.sort_unstable();
+        let mut holding: Vec<PinKey> = (0..300).filter(|it| it % 3 != 0).map(key).collect();
+        holding.sort_unstable();
+        assert_eq!(shown, holding);
+    }
 }

@@ -28,3 +28,4 @@ mod resend;
 mod scopes;
 mod tenants;
 mod too_long;
+mod words;

@@ -267,3 +267,19 @@ fn the_last_error_is_set_by_any_failure_and_null_after_a_success() {
     bed.hit("a", ok());
     assert_eq!(bed.snap("a").last_error, None);
 }
+
+/// After the commit nobody can be told that the time is up: no other answer follows.
+#[test]
+fn a_released_answer_that_is_cancelled_late_ends_as_cancelled() {
+    let mut bed = Bed::of(&["a", "b"]).route(|it| it.deadline = Millis(1_000));
+    let ask = tidegate_core::plan::RequestSpec { is_stream: true, ..Default::default() };
+    let mut plan = bed.begin("main", &ask);
+    let mut permit = bed.next_permit(&mut plan);
+    permit.content(bed.now, Millis(1), &mut bed.notes);
+    bed.wait(2_000);
+    plan.report(bed.now, permit, &ended(OutcomeKind::Cancelled), &mut bed.notes);
+    match bed.next(&mut plan) {
+        tidegate_core::plan::Step::Finish(finish) => assert_eq!(finish.end, End::Cancelled),
+        tidegate_core::plan::Step::Attempt(permit) => panic!("another attempt: {permit:?}"),
+    }
+}

@@ -179,3 +179,33 @@ fn a_pin_to_a_target_that_left_the_route_is_replaced() {
     assert_eq!(bed.session("s", |_| ok()), ["a"]);
     assert_eq!(bed.pinned("s").as_deref(), Some("a"));
 }
+
+/// BEHAVIOUR 2: the ratio is one of the latest samples, and I12: they outlive a reload.
+#[test]
+fn the_samples_of_the_ratio_outlive_a_reload_that_leaves_the_rule_on() {
+    let mut bed = Bed::of(&["a"]).health(|it| it.failure_threshold = 1000);
+    for _ in 0..10 {
+        bed.hit("a", ok());
+    }
+    for _ in 0..9 {
+        bed.hit("a", status(500));
+    }
+    bed.reload(|settings| settings.backends[0].health.failure_ratio = 0.4);
+    bed.hit("a", status(500));
+    assert_eq!(bed.state("a"), State::Open, "ten of twenty");
+}
+
+#[test]
+fn a_reload_switches_the_ratio_on_and_off() {
+    let mut bed = Bed::of(&["a"]).health(|it| it.failure_threshold = 1000);
+    let mut fail_after = |ratio: f64| {
+        bed.reload(|settings| settings.backends[0].health.failure_ratio = ratio);
+        for _ in 0..20 {
+            assert_eq!(bed.state("a"), State::Closed, "{ratio}");
+            bed.hit("a", status(500));
+        }
+        bed.state("a")
+    };
+    assert_eq!(fail_after(0.0), State::Closed);
+    assert_eq!(fail_after(0.5), State::Open, "twenty samples since it was switched on");
+}
