@@ -85,6 +85,13 @@ enum FetchStage {
     Asking(Kind),
 }
 
+impl Fetching {
+    /// Whether the server was not asked anything yet.
+    fn has_yet_to_ask(&self) -> bool {
+        !matches!(self.stage, FetchStage::Asking(_))
+    }
+}
+
 impl ListingCache {
     /// What a client of this profile is offered, as far as it is known.
     pub(super) fn listing(&self, profile: ProfileKey) -> Option<Arc<Listing>> {
@@ -256,9 +263,13 @@ impl Hub {
         if !is_whole {
             entry.announced.extend(kinds);
         }
-        if entry.fetching.is_some() {
-            entry.stale.extend(kinds);
-            return;
+        match entry.fetching.as_mut() {
+            // Nothing was asked yet, so that what is asked in a moment is new enough.
+            Some(fetching) if !is_whole && fetching.has_yet_to_ask() => {
+                return fetching.gather.ask_also(kinds);
+            }
+            Some(_) => return entry.stale.extend(kinds),
+            None => {}
         }
         let before = entry.listing.clone();
         let mut gather = match &before {

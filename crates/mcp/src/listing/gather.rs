@@ -100,9 +100,21 @@ impl Gather {
         Self::of(listing, wanted)
     }
 
+    /// Asks for these kinds as well, before anything was asked for.
+    pub fn ask_also(&mut self, kinds: &[Kind]) {
+        let listing = &mut self.listing;
+        let mut wanted = self.kinds.clone();
+        for kind in kinds.iter().filter(|kind| !self.kinds.contains(kind)) {
+            listing.set_items(*kind, Vec::new());
+            wanted.extend(listing.info.offers(*kind).then_some(*kind));
+        }
+        self.kinds = Kind::ALL.into_iter().rev().filter(|kind| wanted.contains(kind)).collect();
+        self.size = size_of_all(&self.listing);
+    }
+
     fn of(listing: Listing, mut kinds: Vec<Kind>) -> Self {
         kinds.reverse();
-        let size = Kind::ALL.iter().flat_map(|kind| listing.items(*kind)).map(size_of).sum();
+        let size = size_of_all(&listing);
         Self {
             listing,
             kinds,
@@ -235,6 +247,10 @@ impl Gather {
         self.cursors.clear();
         self.pages = 0;
     }
+}
+
+fn size_of_all(listing: &Listing) -> usize {
+    Kind::ALL.iter().flat_map(|kind| listing.items(*kind)).map(size_of).sum()
 }
 
 fn size_of(item: &Item) -> usize {

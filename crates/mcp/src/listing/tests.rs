@@ -128,6 +128,25 @@ fn a_listing_of_too_many_bytes_is_cut() {
 }
 
 #[test]
+fn kinds_that_change_before_anything_was_asked_are_asked_for_together() {
+    let mut gather = Gather::new(info(r#"{"tools":{},"prompts":{}}"#));
+    gather.page(raw(&sound(r#"{"tools":[{"name":"a"}]}"#))).expect("an object");
+    gather.page(raw(r#"{"prompts":[{"name":"p"}]}"#)).expect("an object");
+    let (before, _) = gather.finish();
+    let mut gather = Gather::again(&before, &[Kind::Prompts]);
+    gather.ask_also(&[Kind::Prompts, Kind::Resources]);
+    gather.ask_also(&[Kind::Tools]);
+    let mut asked = Vec::new();
+    while let Some(ask) = gather.ask() {
+        asked.push(ask.kind);
+        gather.refused();
+    }
+    assert_eq!(asked, [Kind::Tools, Kind::Prompts], "what it has no word of is not asked for");
+    let (after, _) = gather.finish();
+    assert_eq!(keys(&after, Kind::Tools), [""; 0], "it was asked for anew");
+}
+
+#[test]
 fn a_page_that_is_too_large_ends_its_own_kind_and_says_so() {
     let mut gather = Gather::new(info(r#"{"tools":{},"prompts":{}}"#));
     let page = sound(r#"{"tools":[{"name":"a"}],"nextCursor":"x"}"#);

@@ -26,6 +26,29 @@ fn a_changed_list_is_fetched_and_told_to_who_sees_it() {
 }
 
 #[test]
+fn a_change_that_a_server_tells_over_each_connection_is_fetched_and_told_once() {
+    let mut bed = Bed::new(&["a"]).start();
+    let session = bed.open();
+    assert_eq!(bed.tools(&session).len(), 4);
+    let standing = bed.send(HttpMethod::Get, &session, None);
+    bed.pass(Millis::seconds(1));
+    bed.servers[0].tools.pop();
+    let asked = bed.servers[0].count("tools/list");
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let connections: Vec<_> = bed.connections.keys().copied().collect();
+    assert!(connections.len() > 1, "the gateway's own, and the session's");
+    for connection in connections {
+        bed.say(connection, &changed, None);
+        bed.settle();
+    }
+    bed.pass(Millis::seconds(1));
+    assert_eq!(bed.servers[0].count("tools/list"), asked + 1);
+    let told = bed.messages(standing);
+    let told = told.iter().filter(|it| it["method"] == changed["method"]).count();
+    assert_eq!((told, bed.tools(&session).len()), (1, 3));
+}
+
+#[test]
 fn a_reload_brings_servers_into_open_sessions_and_takes_them_away() {
     let mut bed = Bed::new(&["a", "b"]);
     let both = bed.settings.clone();
