@@ -15,9 +15,8 @@
 //!   the time that things take: none, unless a server is slow or silent. A call that waits moves
 //!   the clock, and whatever falls due meanwhile happens.
 //! - All servers are up and their tools known at time 0.
-//! - `find` ranks what the `Hub` lists to the session by production's index. A scenario's tools
-//!   have names and nothing else, so tools that share no word with the query are not shown: they
-//!   would be near it by chance.
+//! - `find` shows what `find_tool` would answer without a model: what the `Hub` lists to the
+//!   session, ranked by production's index, however near the tools are.
 
 mod check;
 mod file;

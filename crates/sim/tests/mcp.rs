@@ -4,7 +4,7 @@
 use tidegate_config::{diagnostic::Diagnostic, source::Source};
 use tidegate_sim::{
     builtin,
-    mcp::trace::{CallTrace, ErrorWord, McpTrace},
+    mcp::trace::{CallTrace, ErrorWord, McpTrace, schema_text},
     scenario::{Format, RenderOptions, Report, Scenario, load},
 };
 
@@ -106,6 +106,13 @@ fn the_pictures_of_a_session_that_outlives_a_crash() {
         let options = RenderOptions { format, ascii, ..RenderOptions::default() };
         insta::assert_snapshot!(name, report.render(&options));
     }
+}
+
+#[test]
+fn the_schema_of_the_report_is_the_committed_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sim-mcp.schema.json");
+    let kept = std::fs::read_to_string(path).expect("the schema is in docs/");
+    assert!(kept == schema_text(), "stale: run `cargo xtask docs`");
 }
 
 #[test]
@@ -248,6 +255,55 @@ fn sessions_hear_of_other_tools_and_a_tool_that_left_is_unknown() {
          \x20 - { list: s, expect: { tools: [a_read, a_write, b_peek] } }\n\
          \x20 - { call: { session: s, tool: b_look }, expect: { error: unknown_tool } }\n\
          expect: { list_changed: { s: 1 } }\n"));
+}
+
+#[test]
+fn a_change_of_tools_is_told_in_every_session_that_the_server_knows_and_in_no_other() {
+    let changed = "  - { tools: { server: b, list: [peek] } }\n  - { advance: 1s }\n";
+    run(&two(&format!(
+        "  - {{ open: s }}\n  - {{ open: t }}\n{changed}\
+         \x20 - {{ list: t, expect: {{ tools: [a_read, a_write, b_peek] }} }}\n\
+         expect: {{ list_changed: {{ s: 1, t: 1 }} }}\n"
+    )));
+    // A server that forgot its sessions has nobody to tell: the next call finds out.
+    run(&two(&format!(
+        "  - {{ open: s }}\n  - {{ lose_session: b }}\n{changed}\
+         \x20 - {{ list: s, expect: {{ tools: [a_read, a_write, b_look] }} }}\n\
+         expect: {{ list_changed: {{ s: 0 }} }}\n"
+    )));
+}
+
+#[test]
+fn a_server_without_sessions_tells_of_other_tools_on_the_request_that_stays_open() {
+    let text = two("  - { open: s }\n  - { tools: { server: b, list: [peek] } }\n\
+         \x20 - { advance: 1s }\n\
+         \x20 - { list: s, expect: { tools: [a_read, a_write, b_peek] } }\n\
+         expect: { list_changed: { s: 1 } }\n");
+    let text = text.replace("b: { tools: [look]", "b: { era: stateless, tools: [look]");
+    assert!(text.contains("era: stateless"), "{text}");
+    run(&text);
+}
+
+#[test]
+fn find_shows_what_find_tool_answers_with_a_word_on_whether_it_fits() {
+    let servers = "servers:\n  github: { tools: [search_repos, get_issue] }\n\
+         \x20 files: { tools: [read_file] }\nprogram:\n  - { open: s }\n";
+    let find = |query: &str| {
+        let step = format!("  - {{ find: {{ session: s, query: {query} }} }}\n");
+        let trace = run(&format!("{servers}{step}"));
+        let step = trace.steps.last().expect("a step").clone();
+        (step.tools.expect("it looked"), step.good_match)
+    };
+    let (tools, is_good) = find("get an issue");
+    assert_eq!((tools[0].as_str(), is_good), ("github_get_issue", Some(true)));
+    // The nearest, though they share no word with the query.
+    let (tools, is_good) = find("bake a cake");
+    assert_eq!((tools.is_empty(), is_good), (false, Some(false)));
+    let bad = "servers: { a: { tools: [x] } }\nprogram:\n\
+         \x20 - { open: s, expect: { good_match: true } }\n";
+    let (_, problems) = load(&Source::new("t.yaml", bad));
+    let told = problems.iter().map(|it| it.message.as_str()).collect::<Vec<_>>();
+    assert_eq!(told, ["`program[0].expect.good_match` cannot come true"]);
 }
 
 #[test]

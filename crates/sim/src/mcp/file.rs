@@ -251,6 +251,8 @@ pub(super) struct StepExpectFile {
     pub(super) cause: Option<String>,
     /// The tools that the session sees, or finds.
     pub(super) tools: Option<Vec<String>>,
+    /// Whether the first tool found is likely to be what was looked for.
+    pub(super) good_match: Option<bool>,
 }
 
 /// The error of a call.

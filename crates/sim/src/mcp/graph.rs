@@ -54,7 +54,8 @@ pub(super) fn title(trace: &McpTrace) -> String {
 pub(super) fn result(step: &McpStep, glyphs: &Glyphs, paint: Paint) -> String {
     if let Some(tools) = &step.tools {
         let tools = clean(&tools.join(", ")).into_owned();
-        return format!("{} [{tools}]", paint.apply(Tone::Good, glyphs.yes));
+        let poor = if step.good_match == Some(false) { " (no good match)" } else { "" };
+        return format!("{} [{tools}]{poor}", paint.apply(Tone::Good, glyphs.yes));
     }
     // Calls that were made at once and ended alike are one entry.
     let mut groups: Vec<(String, usize)> = Vec::new();

@@ -46,6 +46,11 @@ impl Judge<'_> {
     }
 
     fn tools(&mut self, expect: &StepExpectFile, came: &McpStep, place: &str, is_search: bool) {
+        if let (Some(wanted), Some(got)) = (expect.good_match, came.good_match) {
+            self.check(wanted == got, &format!("{place} good_match"), || {
+                format!("good_match: {place}: wanted {wanted}, got {got}")
+            });
+        }
         let (Some(wanted), Some(got)) = (&expect.tools, &came.tools) else { return };
         // A search has an order of its own; a list is a set.
         let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();

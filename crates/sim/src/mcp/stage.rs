@@ -203,7 +203,7 @@ impl<'a> Stage<'a> {
     }
 
     fn step(&mut self, step: &Step) -> McpStep {
-        let (mut calls, mut tools) = (Vec::new(), None);
+        let (mut calls, mut tools, mut good_match) = (Vec::new(), None, None);
         let before = self.totals.clone();
         let (word, what) = words(&step.action);
         match &step.action {
@@ -219,7 +219,10 @@ impl<'a> Stage<'a> {
             Action::Answer { session } => calls = self.answer(session),
             Action::Retry { client } => calls = self.retry(client),
             Action::List { session } => tools = Some(self.list(session)),
-            Action::Find { session, query } => tools = Some(self.find(session, query)),
+            Action::Find { session, query } => {
+                let found = self.find(session, query);
+                (tools, good_match) = (Some(found.tools), Some(found.is_good_match));
+            }
             Action::Close { session } => self.close(session),
             Action::Deed { server, deed, after } => {
                 let at = self.now.after(after.as_ref().map_or(Millis::ZERO, |it| it.millis()));
@@ -247,6 +250,7 @@ impl<'a> Stage<'a> {
             at_ms: self.now.0,
             calls,
             tools,
+            good_match,
             told: std::mem::take(&mut self.told),
             keepalives: self.keepalives_since(&before),
             breaker_after,

@@ -53,6 +53,9 @@ pub struct McpStep {
     pub calls: Vec<CallTrace>,
     /// What the session sees or finds, if it looked.
     pub tools: Option<Vec<String>>,
+    /// Whether the first of them is likely to be what was looked for, if something was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub good_match: Option<bool>,
     /// Sessions that were told meanwhile that their tools have changed.
     pub told: Vec<String>,
     /// The keepalives of the step, of each server that had any or whose keepalive is disabled.

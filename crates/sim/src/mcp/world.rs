@@ -64,10 +64,14 @@ impl World {
 
     /// What it lists.
     pub(super) fn tools(&self, plan: &ServerPlan) -> Value {
-        let tool = |name: &String| {
-            let hints = json!({"idempotentHint": plan.repeatable.contains(name)});
-            json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
-        };
-        json!({"tools": self.tools.iter().map(tool).collect::<Vec<_>>()})
+        let tools: Vec<Value> = self.tools.iter().map(|name| definition(plan, name)).collect();
+        json!({ "tools": tools })
     }
+}
+
+/// A tool as its server lists it: a scenario's tools have a name, and say whether they may be
+/// called twice.
+pub(super) fn definition(plan: &ServerPlan, name: &String) -> Value {
+    let hints = json!({"idempotentHint": plan.repeatable.contains(name)});
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
 }

@@ -20,6 +20,8 @@ const AT_ONCE_MAX: u32 = 1000;
 enum Kind {
     /// A list of tools.
     Tools,
+    /// A list of tools, and whether it fits.
+    Search,
     /// The end of a call.
     Call,
     /// None, and it happens to a server.
@@ -60,7 +62,7 @@ impl Check<'_> {
             ("open", step.open.is_some(), Kind::Tools),
             ("stateless", step.stateless.is_some(), Kind::Tools),
             ("list", step.list.is_some(), Kind::Tools),
-            ("find", step.find.is_some(), Kind::Tools),
+            ("find", step.find.is_some(), Kind::Search),
             ("call", step.call.is_some(), Kind::Call),
             ("answer", step.answer.is_some(), Kind::Call),
             ("retry", step.retry.is_some(), Kind::Call),
@@ -117,6 +119,7 @@ impl Check<'_> {
         let Some(expect) = &step.expect else { return };
         let expected = [
             ("tools", expect.tools.is_some(), Kind::Tools),
+            ("good_match", expect.good_match.is_some(), Kind::Search),
             ("ok", expect.ok.is_some(), Kind::Call),
             ("asked", expect.asked.is_some(), Kind::Call),
             ("error", expect.error.is_some(), Kind::Call),
@@ -125,10 +128,14 @@ impl Check<'_> {
             ("cause", expect.cause.is_some(), Kind::Call),
         ];
         let path = path.key("expect");
-        for (key, ..) in expected.into_iter().filter(|it| it.1 && it.2 != kind) {
+        let goes_with = |it: Kind| it == kind || (it, kind) == (Kind::Tools, Kind::Search);
+        for (key, _, its_kind) in expected.into_iter().filter(|it| it.1 && !goes_with(it.2)) {
             let path = path.key(key);
-            let is_tools = key == "tools";
-            let whose = if is_tools { "`open`, `list` and `find`" } else { "`call`" };
+            let whose = match its_kind {
+                Kind::Tools => "`open`, `list` and `find`",
+                Kind::Search => "`find`",
+                Kind::Call | Kind::Deed | Kind::Other => "`call`",
+            };
             let problem = Diagnostic::error(&mcp::BAD_STEP, format!("`{path}` cannot come true"))
                 .label(format!("it goes with {whose}"));
             self.add(problem, &path);

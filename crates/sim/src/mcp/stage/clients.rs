@@ -10,10 +10,10 @@ use tidegate_mcp::{
     hub::{Event, HttpMethod, McpAnswerBody, McpRequest, RequestToken},
     session::Visibility,
 };
-use tidegate_search::{Document, Hit, Index, Listed, Query};
+use tidegate_search::{Document, Index, Listed, Query};
 
 use super::{Stage, answers::Running, config};
-use crate::mcp::trace::CallTrace;
+use crate::mcp::{trace::CallTrace, world::definition};
 
 /// The version of the stateless era.
 const STATELESS: &str = "2026-07-28";
@@ -44,6 +44,16 @@ struct SeenTool {
     name: Arc<str>,
     own: String,
     server: Arc<str>,
+    /// As its server lists it.
+    definition: Value,
+}
+
+/// What a search answers.
+pub(super) struct FoundTools {
+    /// The best first.
+    pub(super) tools: Vec<String>,
+    /// Whether the first of them is likely to be what was looked for.
+    pub(super) is_good_match: bool,
 }
 
 impl Stage<'_> {
@@ -122,15 +132,13 @@ impl Stage<'_> {
         tools
     }
 
-    /// The tools a client sees that share a word with a query, ranked by the index that serves
-    /// `find_tool`. Tools of a scenario have names alone: what shares no word with the query is
-    /// near it by chance, and would make expectations brittle.
-    pub(super) fn find(&mut self, name: &str, query: &str) -> Vec<String> {
+    /// What `find_tool` answers a client: the best of the tools that the `Hub` lists to it, by
+    /// production's index.
+    pub(super) fn find(&mut self, name: &str, query: &str) -> FoundTools {
         let seen = self.list(name);
         let tools = self.tools();
         let read = |tool: &SeenTool| {
-            let definition = json!({"name": tool.own, "inputSchema": {"type": "object"}});
-            let definition = definition.to_string();
+            let definition = tool.definition.to_string();
             let listed = Listed { id: &tool.name, name: &tool.own, definition: &definition };
             Document::of(&listed, &tool.server, "")
         };
@@ -139,11 +147,10 @@ impl Stage<'_> {
             tools.get(tool).is_some_and(|it| seen.iter().any(|name| **name == *it.name))
         };
         let query = Query { description: query, ..Query::default() };
-        let found = index.search(&query, &is_seen, SearchFile::default().limit as usize).hits;
-        let shares =
-            |hit: &Hit| index.explain(&query, hit.doc).iter().any(|word| !word.places.is_empty());
-        let found = found.into_iter().filter(shares);
-        found.filter_map(|hit| Some(tools.get(hit.doc)?.name.to_string())).collect()
+        let found = index.search(&query, &is_seen, SearchFile::default().limit as usize);
+        let names = found.hits.iter().filter_map(|hit| tools.get(hit.doc));
+        let tools: Vec<String> = names.map(|it| it.name.to_string()).collect();
+        FoundTools { is_good_match: found.has_good_match && !tools.is_empty(), tools }
     }
 
     /// So many calls of one tool at once, until all have ended or wait for their client.
@@ -308,11 +315,15 @@ impl Stage<'_> {
         let naming = config::naming(self.scenario, &groups);
         let mut tools: Vec<SeenTool> = Vec::new();
         for (place, group) in groups.iter().enumerate() {
-            for own in group.members.iter().flat_map(|it| &self.servers[*it].world.tools) {
+            let servers = group.members.iter().map(|it| &self.servers[*it]);
+            for (server, own) in
+                servers.flat_map(|it| it.world.tools.iter().map(move |own| (it, own)))
+            {
                 let Some(name) = naming.tool(place, own) else { continue };
                 if !tools.iter().any(|it| *it.name == name) {
-                    let (name, own) = (name.into(), own.clone());
-                    tools.push(SeenTool { name, own, server: Arc::clone(&group.name) });
+                    let definition = definition(&server.plan, own);
+                    let (name, own, server) = (name.into(), own.clone(), Arc::clone(&group.name));
+                    tools.push(SeenTool { name, own, server, definition });
                 }
             }
         }

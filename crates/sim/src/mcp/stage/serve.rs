@@ -12,13 +12,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::to_raw_value};
 use tidegate_core::{outcome::OutcomeKind, time::Millis};
 use tidegate_mcp::{
     cause::{Cause, Delivery},
     health::Failure,
     hub::{ConnectionEvent, ConnectionId, Event, TransportKind},
-    message::{INVALID_PARAMS, METHOD_NOT_FOUND},
+    message::{self, INVALID_PARAMS, Id, METHOD_NOT_FOUND},
+    stateless::listen::{self, Filter},
 };
 
 use super::{Due, ServerOutput, Stage};
@@ -33,6 +34,8 @@ const BROKEN: Failure = Failure {
 const REFUSED: Failure = Failure::of(Cause::ConnectionRefused, OutcomeKind::Transport);
 /// The transport is another one.
 const NOT_ALLOWED: Failure = Failure::of(Cause::Status(405), OutcomeKind::ClientFault);
+/// What a server says whose tools have changed.
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 /// The id of a server's question to a client.
 const QUESTION: &str = "question";
 
@@ -48,12 +51,14 @@ pub(super) struct Line {
     open: BTreeSet<u64>,
     /// Calls whose client was asked something.
     asking: BTreeSet<u64>,
+    /// Requests that stay open to hear that tools have changed.
+    listening: BTreeSet<u64>,
 }
 
 impl Line {
     pub(super) fn new(server: Arc<str>, transport: TransportKind, is_own: bool) -> Self {
-        let (open, asking) = (BTreeSet::new(), BTreeSet::new());
-        Self { server, transport, is_own, epoch: None, open, asking }
+        let (open, asking, listening) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { server, transport, is_own, epoch: None, open, asking, listening }
     }
 }
 
@@ -138,8 +143,7 @@ impl Stage<'_> {
             }
             "tools/list" => Some(Ok(world.tools(plan))),
             "ping" if !is_stateless => Some(Ok(json!({}))),
-            // Stays open: what it is for never happens on it.
-            "subscriptions/listen" if is_stateless => return,
+            listen::METHOD if is_stateless => return self.listen(connection, call, params),
             "tools/call" if is_stateless && is_asking && params["inputResponses"].is_null() => {
                 let question = json!({"method": "elicitation/create", "params": question()});
                 Some(Ok(json!({"resultType": "input_required", "requestState": "asked",
@@ -185,6 +189,20 @@ impl Stage<'_> {
         );
     }
 
+    /// A request that stays open is acknowledged, and kept if it is about tools.
+    fn listen(&mut self, connection: ConnectionId, call: u64, params: &Value) {
+        let params = to_raw_value(params).ok();
+        let Ok(filter) = Filter::read(params.as_deref()) else { return };
+        let message = listen::acknowledgement(&filter, &Id::number(call)).into();
+        if let Some(line) = self.connections.get_mut(&connection) {
+            line.listening.extend(filter.tools.then_some(call));
+        }
+        self.say_at_once(
+            connection,
+            ServerOutput::Message { call, message, begins_session: false },
+        );
+    }
+
     fn incarnation(&self, connection: ConnectionId) -> u64 {
         let line = self.connections.get(&connection);
         let server = line.and_then(|line| self.place(&line.server));
@@ -222,7 +240,7 @@ impl Stage<'_> {
                 if begins_session {
                     line.epoch = Some(world.epoch);
                 }
-                if !line.asking.contains(&call) {
+                if !line.asking.contains(&call) && !line.listening.contains(&call) {
                     line.open.remove(&call);
                 }
                 let event = ConnectionEvent::Message { bytes: message, call: Some(call) };
@@ -255,6 +273,7 @@ impl Stage<'_> {
         if let Some(line) = self.connections.get_mut(&connection) {
             line.open.remove(&call);
             line.asking.remove(&call);
+            line.listening.remove(&call);
         }
     }
 
@@ -303,22 +322,26 @@ impl Stage<'_> {
         server.is_some_and(|it| it.world.era == EraWord::Stateless)
     }
 
-    /// A server that is up tells everybody who is connected that its tools have changed.
+    /// A server that is up tells everybody whom it knows that its tools have changed: in every
+    /// session, and on every request that stays open for it.
     pub(super) fn tell_of_tools(&mut self, server: &Arc<str>) {
-        let is_up = self.place(server).is_some_and(|it| self.servers[it].world.mode == Mode::Up);
-        if !is_up {
-            return;
-        }
-        let message = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-        let bytes = Bytes::from(message.to_string());
-        let hears = |line: &Line| line.server == *server && line.epoch.is_some();
-        // A scenario's server has one stream to tell it on: the gateway's own, where it is up.
-        let has_own = self.connections.values().any(|line| hears(line) && line.is_own);
-        let lines = self.connections.iter();
-        let lines = lines.filter(|(_, line)| hears(line) && (line.is_own || !has_own));
-        for connection in lines.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let event = ConnectionEvent::Message { bytes: bytes.clone(), call: None };
-            self.events.push_back(Event::Connection { connection, event });
+        let world = self.place(server).map(|it| &self.servers[it].world);
+        let Some(world) = world.filter(|it| it.mode == Mode::Up) else { return };
+        let is_stateless = world.era == EraWord::Stateless;
+        let lines = self.connections.iter().filter(|(_, line)| line.server == *server);
+        for (connection, line) in lines {
+            let mut tell = |bytes: String, call| {
+                let (connection, bytes) = (*connection, bytes.into());
+                let event = ConnectionEvent::Message { bytes, call };
+                self.events.push_back(Event::Connection { connection, event });
+            };
+            if is_stateless {
+                for call in &line.listening {
+                    tell(listen::tagged(TOOLS_CHANGED, None, &Id::number(*call)), Some(*call));
+                }
+            } else if line.epoch == Some(world.epoch) {
+                tell(message::notification(TOOLS_CHANGED, None), None);
+            }
         }
         self.drain();
     }
