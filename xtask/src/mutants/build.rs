@@ -128,8 +128,8 @@ struct Weaving<'a> {
 
 impl<'a> Weaving<'a> {
     fn new(faults: &'a [Fault]) -> Self {
-        let outside =
-            |(index, fault): (usize, &Fault)| fault.function.is_none().then_some(index + 1);
+        let is_left = |fault: &Fault| fault.function.as_ref().is_none_or(|it| it.is_opaque);
+        let outside = |(index, fault)| is_left(fault).then_some(index + 1);
         let left = faults.iter().enumerate().filter_map(outside).collect();
         Self { faults, unviable: BTreeSet::new(), left }
     }

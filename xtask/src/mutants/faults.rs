@@ -28,7 +28,7 @@ pub(super) struct Extent {
 pub(super) struct Function {
     /// Its name without the path.
     pub(super) name: String,
-    /// `-> impl Trait`: the versions of its body differ in type.
+    /// `-> impl Trait`: versions of its body would differ in type.
     pub(super) is_opaque: bool,
     pub(super) extent: Extent,
 }

@@ -14,8 +14,7 @@ pub(super) const CHOSEN: &str = "TIDEGATE_FAULT";
 /// The variable with the file to which each function that is run adds its number.
 pub(super) const REACHED: &str = "TIDEGATE_FAULT_REACHED";
 
-/// The module that is added to the crate: which fault is on, and the sum type for opaque return
-/// types.
+/// The module that is added to the crate: which fault is on.
 pub(super) const SUPPORT: &str = include_str!("support.rs");
 
 /// One function with its faults.
@@ -39,7 +38,6 @@ pub(super) struct WovenFile {
 /// A function as it stands in the file, and the numbers of its faults.
 struct Original {
     name: String,
-    is_opaque: bool,
     extent: Range<usize>,
     faults: Vec<usize>,
 }
@@ -80,7 +78,6 @@ fn originals(source: &str, faults: &[Fault], numbers: &BTreeSet<usize>) -> Vec<O
             Some(last) if extent.end <= last.extent.end => last.faults.push(number),
             _ => originals.push(Original {
                 name: function.name.clone(),
-                is_opaque: function.is_opaque,
                 extent,
                 faults: vec![number],
             }),
@@ -131,17 +128,14 @@ fn function(
     let body = &source[parts.body.clone()];
     let numbers = &original.faults;
     text.push_str(&format!(" match crate::woven_faults::chosen({number}, &{numbers:?}) {{\n"));
-    let versions = original.faults.len();
-    let (open, close) = nest(original.is_opaque, 0, versions);
-    text.push_str(&format!("0 => {{ {open}{body}{close} }}\n"));
+    text.push_str(&format!("0 => {{ {body} }}\n"));
     let mut copies = BTreeMap::new();
-    for (index, fault) in original.faults.iter().enumerate() {
-        let (open, close) = nest(original.is_opaque, index + 1, versions);
+    for fault in &original.faults {
         text.push_str(&format!("{fault} => "));
         let copy_start = text.len();
         let change = bytes(source, faults[*fault - 1].extent);
         text.push_str(&format!(
-            "{{ {open}{}{}{}{close} }}\n",
+            "{{ {}{}{} }}\n",
             &source[parts.body.start..change.start],
             faults[*fault - 1].replacement,
             &source[change.end..parts.body.end],
@@ -150,22 +144,6 @@ fn function(
     }
     text.push_str("_ => unreachable!() } }");
     Woven { name: original.name.clone(), extent: start..text.len(), copies }
-}
-
-/// What goes around the version of a body with this index: nothing, or the variants of nested
-/// sums, so that versions of different opaque types have one type.
-fn nest(is_opaque: bool, index: usize, last: usize) -> (String, String) {
-    if !is_opaque {
-        return (String::new(), String::new());
-    }
-    let sum = "crate::woven_faults::Sum::";
-    let mut open = format!("{sum}B(").repeat(index);
-    let mut depth = index;
-    if index < last {
-        open.push_str(&format!("{sum}A("));
-        depth += 1;
-    }
-    (open + "{", "}".to_owned() + &")".repeat(depth))
 }
 
 /// An extent in bytes.
@@ -192,11 +170,10 @@ mod tests {
         };
         let at = source.find(from).expect("the source has it");
         let whole = Extent { start: place(0), end: place(source.len()) };
-        let is_opaque = source.contains("impl ");
         Fault {
             name: format!("replace {from} with {to}"),
             file: "crates/a/src/b.rs".to_owned(),
-            function: Some(Function { name: name.to_owned(), is_opaque, extent: whole }),
+            function: Some(Function { name: name.to_owned(), is_opaque: false, extent: whole }),
             extent: Extent { start: place(at), end: place(at + from.len()) },
             replacement: to.to_owned(),
         }
@@ -217,15 +194,5 @@ mod tests {
         assert_eq!(file.text, wanted);
         let copies = &file.functions[&1].copies;
         assert_eq!(&file.text[copies[&1].clone()], "{ \n    a - 1\n }\n");
-    }
-
-    #[test]
-    fn versions_of_an_opaque_type_become_one_sum() {
-        let source = "fn all() -> impl Iterator<Item = u8> {\n    0..2 * 3\n}";
-        let faults = [fault(source, "all", "*", "+")];
-        let text = woven(source, &faults).text;
-        assert!(text.contains("0 => { crate::woven_faults::Sum::A({"), "{text}");
-        assert!(text.contains("1 => { crate::woven_faults::Sum::B({"), "{text}");
-        assert!(text.contains("0..2 + 3\n}) }"), "{text}");
     }
 }
