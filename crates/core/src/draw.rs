@@ -49,4 +49,11 @@ mod tests {
         assert!(fraction(u64::MAX) < 1.0);
         assert_eq!(fraction(0), 0.0);
     }
+
+    /// The first outputs of SplitMix64 for the seed 0, as published with it.
+    #[test]
+    fn the_sequence_is_that_of_splitmix64() {
+        assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(mix(0x9E37_79B9_7F4A_7C15), 0x6E78_9E6A_A1B9_65F4);
+    }
 }

@@ -375,4 +375,15 @@ mod tests {
             assert_eq!(one.cmp(other), one.sort_key().cmp(&other.sort_key()));
         }
     }
+
+    #[test]
+    fn a_replica_that_starts_later_needs_what_stands_and_no_event() {
+        let stands = Fact::Exclusion {
+            of: Excluded::Key(KEY),
+            remaining: None,
+            reason: MarkReason::AuthRejected,
+        };
+        assert!(stands.is_state());
+        assert!(!Fact::Reset { backend: KEY }.is_state());
+    }
 }

@@ -184,3 +184,21 @@ pub(crate) fn health_obstacles(backend: &Backend, now: Now) -> Vec<Obstacle> {
     }
     obstacles
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// One ranking of obstacles: what bars, then an exclusion, a breaker, a window.
+    #[test]
+    fn the_heaviest_obstacle_is_named_and_the_first_of_equals() {
+        let mark = |reason| ActiveMark { until: Now(5), reason };
+        let window = Obstacle::Window(mark(MarkReason::RateLimited));
+        let exclusion = Obstacle::Exclusion(mark(MarkReason::Exhausted));
+        let other = Obstacle::Exclusion(mark(MarkReason::AuthRejected));
+        let heaviest = |all: &[&Obstacle]| Obstacle::heaviest(all.iter().copied()).cloned();
+        assert_eq!(heaviest(&[&window, &exclusion, &other]), Some(exclusion));
+        assert_eq!(heaviest(&[&exclusion, &window, &Obstacle::Inactive]), Some(Obstacle::Inactive));
+        assert_eq!(heaviest(&[]), None);
+    }
+}

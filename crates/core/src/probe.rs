@@ -350,4 +350,25 @@ mod tests {
         let used_at = Some(Now(1000));
         assert_eq!(contact.read(), Contact { used_at, ..Contact::default() });
     }
+
+    /// Another replica's finding hastens one probe, at its moment and once.
+    #[test]
+    fn a_hastened_probe_comes_at_its_moment_and_once() {
+        let mut clock = clock(30_000);
+        clock.tick(Now(100), Contact::default());
+        clock.ended();
+        let due = clock.next_due().expect("it is on");
+        let spoke = |probe_at| Contact {
+            used_at: Some(due),
+            succeeded_at: Some(due),
+            probe_at: Some(probe_at),
+        };
+        let soon = due.after(Millis(500));
+        assert_eq!(clock.tick(due, spoke(soon)), Tick::TrafficSpoke);
+        assert_eq!(clock.tick(soon, spoke(soon)), Tick::Probe);
+        clock.ended();
+        let next = clock.next_due().expect("it is on");
+        let traffic = Contact { succeeded_at: Some(next), used_at: Some(next), ..spoke(soon) };
+        assert_eq!(clock.tick(next, traffic), Tick::TrafficSpoke);
+    }
 }

@@ -30,12 +30,6 @@ impl Rank {
         self.0 & Self::UNAVAILABLE != 0
     }
 
-    /// Whether attempts at this rank are limited: those past a breaker or an exclusion.
-    #[must_use]
-    pub const fn is_limited(self) -> bool {
-        self.0 & (Self::UNAVAILABLE | Self::EXCLUDED) != 0
-    }
-
     pub(crate) const fn unavailable(self) -> Self {
         Self(self.0 | Self::UNAVAILABLE)
     }

@@ -114,3 +114,15 @@ pub enum SentAs {
     /// Converted to this format.
     Converted(WireFormat),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_that_is_named_twice_is_among_them_once() {
+        let twice = WireFormats::default().with(WireFormat::Chat).with(WireFormat::Chat);
+        assert!(twice.has(WireFormat::Chat));
+        assert!(twice.without(WireFormat::Chat).is_empty());
+    }
+}

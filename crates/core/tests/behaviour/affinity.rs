@@ -292,3 +292,21 @@ fn an_attempt_that_was_passed_says_nothing_about_its_target_and_the_request_goes
     let outcomes: Vec<_> = plan.attempts().iter().filter_map(|it| Some(it.outcome?.kind)).collect();
     assert_eq!(outcomes, [OutcomeKind::Transport, OutcomeKind::Success]);
 }
+
+#[test]
+fn the_pins_of_each_route_are_counted() {
+    let mut bed = Bed::of(&["a", "b"]);
+    for session in ["one", "two"] {
+        bed.session(session, |_| ok());
+    }
+    let counts: Vec<(&str, usize)> =
+        bed.core.pin_counts(bed.now).into_iter().map(|(route, count)| (&**route, count)).collect();
+    assert_eq!(counts, [("main", 2), ("a", 0), ("b", 0)]);
+    assert_eq!(bed.core.pin_count(), 2);
+}
+
+#[test]
+fn a_session_without_a_pin_has_lost_none() {
+    let mut bed = Bed::of(&["a", "b"]);
+    assert_eq!(pin_use(&bed.request_as(&ask("new"), |_| ok())), PinUse::None);
+}

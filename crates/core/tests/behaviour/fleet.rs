@@ -2,7 +2,8 @@
 
 use tidegate_core::{
     breaker::State,
-    hint::{BreakerOf, Excluded, Fact, Haste, Heard, Hint, OperatorAction},
+    hint::{BreakerOf, Excluded, Fact, Haste, Heard, Hint, OperatorAction, Stamp},
+    mark::MarkReason,
     names::{Fingerprint, FleetSettings, HashKey, ReplicaId},
     settings::Tactic,
     time::Millis,
@@ -286,4 +287,33 @@ fn a_first_lock_is_told_at_leisure_only_where_others_choose_the_same_without_it(
         bed.session("t", |_| ok());
         assert_eq!(haste(&mut bed), [Haste::AtOnce], "{tactic:?} moved");
     }
+}
+
+#[test]
+fn a_hold_that_ended_elsewhere_ends_here() {
+    let (mut a, mut b) = pair(&["x", "y"]);
+    a.core.hold(a.now, "x", tidegate_core::time::Now(60_000), &mut a.notes);
+    a.reaches(&mut b, 0);
+    b.core.reset(b.now, "x", &mut b.notes);
+    let is_end = |it: &Hint| matches!(it.fact, Fact::Action { action: OperatorAction::Hold, .. });
+    let end = b.told().into_iter().find(is_end).expect("it is told");
+    assert_eq!(a.state("x"), State::Open);
+    assert_eq!(a.hear(&end), Heard::Taken);
+    assert_eq!(a.state("x"), State::Closed);
+}
+
+#[test]
+fn a_key_that_one_target_refuses_elsewhere_still_serves_its_other_targets() {
+    let beds = || Bed::of(&["x", "y"]).keys("k1 k2", "x y").in_fleet(2);
+    let mut bed = beds();
+    let of = Excluded::Pair { backend: name("x"), key: name("k1") };
+    let (remaining, reason) = (Some(Millis(300_000)), MarkReason::AuthRejected);
+    let stamp = Stamp { version: 1, writer: ReplicaId(1) };
+    let fact = Fact::Exclusion { of, remaining, reason };
+    let hint = Hint { age: Millis::ZERO, stamp, fact, haste: Haste::AtOnce };
+    let key = |bed: &mut Bed, target: &str| bed.take(target).permit.key();
+    let usual = (key(&mut beds(), "x"), key(&mut beds(), "y"));
+    assert_eq!(bed.hear(&hint), Heard::Taken);
+    assert_ne!(key(&mut bed, "x"), usual.0);
+    assert_eq!(key(&mut bed, "y"), usual.1);
 }

@@ -119,3 +119,11 @@ fn sealed_reasoning_goes_first_to_who_can_read_it_and_then_to_anybody() {
     let pins: Vec<PinUse> = told.plan.attempts().iter().map(|it| it.pin).collect();
     assert_eq!(pins, [PinUse::Declined], "the session moves for a recorded reason");
 }
+
+#[test]
+fn what_the_path_says_of_the_protocol_stands_whatever_the_body_says() {
+    let of_path = Needs { protocol: Some(Protocol::Anthropic), ..Needs::default() };
+    let of_body = Needs { tools: true, ..Needs::default() };
+    let both = of_path.and_of_body(of_body);
+    assert_eq!((both.protocol, both.tools), (Some(Protocol::Anthropic), true));
+}

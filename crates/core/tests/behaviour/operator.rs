@@ -93,3 +93,12 @@ fn a_reset_ends_a_hold() {
     assert_eq!(state(&bed), (State::Closed, None, None));
     assert!(!bed.core.hold(bed.now, "nobody", bed.now, &mut bed.notes));
 }
+
+#[test]
+fn a_breaker_that_opened_by_itself_is_not_said_to_be_held() {
+    let mut bed = Bed::of(&["a"]);
+    bed.trip("a");
+    assert_eq!(bed.snap("a").reason, Some(Reason::BreakerOpen));
+    bed.core.hold(bed.now, "a", bed.now.after(Millis::minutes(5)), &mut bed.notes);
+    assert_eq!(bed.snap("a").reason, Some(Reason::Held));
+}

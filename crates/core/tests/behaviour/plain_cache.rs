@@ -167,3 +167,13 @@ fn bad_settings_are_refused_by_name() {
         assert_eq!(keys, [key]);
     }
 }
+
+#[test]
+fn a_setting_at_exactly_its_limit_is_allowed() {
+    let mut health = HealthSettings::default();
+    (health.failure_threshold, health.recovery_threshold) = (1, 1);
+    (health.min_samples, health.trial_permits) = (1, 1);
+    (health.open_growth, health.failure_ratio, health.open_jitter) = (1.0, 1.0, 1.0);
+    health.open_max = health.open_for;
+    assert_eq!(health.problems(), Vec::new());
+}

@@ -280,3 +280,15 @@ fn any_other_answer_to_a_healing_probe_says_nothing_about_targets() {
         assert_eq!(bed.endpoint_snap("host").last_error, None, "it was reached: {code}");
     }
 }
+
+/// BEHAVIOUR 3: probes pause where nobody uses the backend; its host is used with it.
+#[test]
+fn traffic_to_a_target_is_contact_with_its_endpoint() {
+    let mut bed = Bed::of(&["a", "b"]).endpoint("host", "a");
+    bed.wait(5_000);
+    bed.hit("a", ok());
+    assert_eq!(bed.core.contact("host").used_at, Some(bed.now));
+    assert_eq!(bed.core.contact("b").used_at, None);
+    bed.hit("b", ok());
+    assert_eq!(bed.core.contact("b").used_at, Some(bed.now));
+}

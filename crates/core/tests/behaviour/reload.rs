@@ -209,3 +209,12 @@ fn a_reload_switches_the_ratio_on_and_off() {
     assert_eq!(fail_after(0.0), State::Closed);
     assert_eq!(fail_after(0.5), State::Open, "twenty samples since it was switched on");
 }
+
+#[test]
+fn a_changed_budget_applies_after_a_reload() {
+    let mut bed =
+        Bed::of(&["a", "b", "c"]).route(|it| (it.budget.ratio, it.budget.floor) = (0.0, 0));
+    assert_eq!(bed.request(|_| status(500)).visited, ["a", "b"], "the first hop is free");
+    bed.reload(|settings| settings.routes[0].budget.floor = 1);
+    assert_eq!(bed.request(|_| status(500)).visited, ["a", "b", "c"]);
+}
