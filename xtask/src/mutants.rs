@@ -143,8 +143,11 @@ fn one_by_one(
     }
     let status = mutants.status().context("cannot start cargo mutants")?;
     let results = folder.join("mutants.out");
-    Tally::read(&results)
-        .with_context(|| format!("cargo mutants ended with {status} and left no results"))
+    let mut tally = Tally::read(&results)
+        .with_context(|| format!("cargo mutants ended with {status} and left no results"))?;
+    // An expression may match more than the fault it was made of.
+    tally.keep(|name| left.iter().any(|it| it.name == name));
+    Ok(tally)
 }
 
 /// A name as a regular expression that only it matches.
@@ -186,6 +189,13 @@ impl Tally {
         self.timed_out.extend(other.timed_out);
         self.missed.extend(other.missed);
         self.unviable.extend(other.unviable);
+    }
+
+    fn keep(&mut self, is_it: impl Fn(&str) -> bool) {
+        let Self { caught, timed_out, missed, unviable } = self;
+        for faults in [caught, timed_out, missed, unviable] {
+            faults.retain(|it| is_it(it));
+        }
     }
 
     fn write(&self, folder: &Path) -> anyhow::Result<()> {
