@@ -93,12 +93,6 @@ impl Pass {
         self.slot.is_some()
     }
 
-    /// The generation it was given in.
-    #[must_use]
-    pub const fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// Whether its attempt got to its first content in time.
     #[must_use]
     pub const fn has_content(&self) -> bool {
@@ -206,12 +200,6 @@ impl Breaker {
             self.samples = Samples::new(is_judged);
         }
         self.settings = settings;
-    }
-
-    /// Its settings.
-    #[must_use]
-    pub fn settings(&self) -> &HealthSettings {
-        &self.settings
     }
 
     /// The state at `now`.

@@ -367,6 +367,7 @@ mod tests {
         assert_eq!(clock.tick(due, spoke(soon)), Tick::TrafficSpoke);
         assert_eq!(clock.tick(soon, spoke(soon)), Tick::Probe);
         clock.ended();
+        assert_eq!(clock.next_due_given(spoke(soon)), clock.next_due());
         let next = clock.next_due().expect("it is on");
         let traffic = Contact { succeeded_at: Some(next), used_at: Some(next), ..spoke(soon) };
         assert_eq!(clock.tick(next, traffic), Tick::TrafficSpoke);

@@ -85,14 +85,6 @@ impl Breaker {
         before_content.extend(told_at, until) | after_content.extend(told_at, until)
     }
 
-    /// Until when the next failure opens it, if that is so.
-    #[must_use]
-    pub fn suspected_until(&self, now: Now) -> Option<Now> {
-        let Suspicion { before_content, after_content } = &self.suspicion;
-        let until = before_content.until.max(after_content.until);
-        (until > now).then_some(until)
-    }
-
     /// The longest that it can be open for at a time: more than that nobody is believed.
     #[must_use]
     pub fn longest_open(&self) -> Millis {

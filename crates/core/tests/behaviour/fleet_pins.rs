@@ -168,3 +168,18 @@ fn a_pin_to_a_key_that_is_not_here_is_ignored() {
     assert_eq!(b.pinned("s"), None);
     b.hit("x", status(500));
 }
+
+/// BEHAVIOUR 4: only `weighted` looks at weights, and then in proportion.
+#[test]
+fn only_the_weighted_tactic_draws_lots_in_proportion_to_weights() {
+    for (tactic, share) in [(Tactic::Weighted, 620..=720), (Tactic::Random, 400..=500)] {
+        let bed = Bed::of(&["x y"]).route(|route| {
+            route.tactic = tactic;
+            (route.tiers[0][0].weight, route.tiers[0][1].weight) = (6, 2);
+        });
+        let mut bed = bed.in_fleet(1);
+        let is_x = |bed: &mut Bed, it: u32| bed.session(&format!("s{it}"), |_| ok()) == ["x"];
+        let count = (0..900).filter(|it| is_x(&mut bed, *it)).count();
+        assert!(share.contains(&count), "{tactic:?}: {count} of 900");
+    }
+}

@@ -2,6 +2,8 @@
 
 use tidegate_core::{
     breaker::{BreakerChange, OpenCause, State},
+    explain::{Obstacle, obstacles_of},
+    route::Needs,
     snapshot::Reason,
     time::{Millis, Now},
     transition::Change,
@@ -101,4 +103,14 @@ fn a_breaker_that_opened_by_itself_is_not_said_to_be_held() {
     assert_eq!(bed.snap("a").reason, Some(Reason::BreakerOpen));
     bed.core.hold(bed.now, "a", bed.now.after(Millis::minutes(5)), &mut bed.notes);
     assert_eq!(bed.snap("a").reason, Some(Reason::Held));
+}
+
+#[test]
+fn the_record_of_a_decision_names_what_stands_against_a_member() {
+    let mut bed = Bed::of(&["a", "b"]);
+    bed.trip("a");
+    let route = bed.core.route("main").expect("every bed has it");
+    let found = |candidate| obstacles_of(route, candidate, bed.now, &Needs::default());
+    assert!(matches!(found(0)[..], [Obstacle::Breaker { state: State::Open, .. }]));
+    assert_eq!(found(1), []);
 }

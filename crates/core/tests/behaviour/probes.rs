@@ -7,6 +7,7 @@ use tidegate_core::{
     probe::ProbeOutcome,
     snapshot::Reason,
     time::{Millis, Now},
+    transition::Change,
 };
 
 use crate::bed::{Bed, ok, probed, refused, status};
@@ -291,4 +292,16 @@ fn traffic_to_a_target_is_contact_with_its_endpoint() {
     assert_eq!(bed.core.contact("b").used_at, None);
     bed.hit("b", ok());
     assert_eq!(bed.core.contact("b").used_at, Some(bed.now));
+}
+
+#[test]
+fn an_exclusion_that_probes_find_again_and_again_is_told_once() {
+    let mut bed = Bed::of(&["mcp:a"]);
+    for _ in 0..3 {
+        probe_ended(&mut bed, "mcp:a", status(401));
+        bed.wait(30_000);
+    }
+    let is_mark = |change: &Change| matches!(change, Change::Marked { .. });
+    let told = bed.notes.transitions.iter().filter(|it| is_mark(&it.change)).count();
+    assert_eq!(told, 1);
 }

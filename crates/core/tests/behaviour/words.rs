@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use tidegate_core::{breaker::State, hint::Heard, mark::MarkReason};
+use tidegate_core::{
+    breaker::State, core::Core, hint::Heard, mark::MarkReason, settings::Settings,
+};
 
 /// SCENARIOS: a state has one word, in a trace, a metric and a snapshot.
 #[test]
@@ -35,4 +37,10 @@ fn the_reason_of_a_mark_has_the_same_word_in_metrics_as_in_json() {
 fn what_became_of_a_hint_has_a_word_of_its_own() {
     let words: BTreeSet<&str> = Heard::ALL.iter().map(|it| it.word()).collect();
     assert_eq!(words, BTreeSet::from(["taken", "known", "late", "unknown", "own"]));
+}
+
+#[test]
+fn a_record_holds_the_seed_that_the_jitter_was_made_of() {
+    let core = Core::with_jitter(&Settings::default(), 7, 99);
+    assert_eq!(core.jitter_seed(), 99);
 }
