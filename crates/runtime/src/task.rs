@@ -10,6 +10,8 @@ use std::task::Poll;
 use hyper::rt::Executor;
 use tokio::task::AbortHandle;
 
+use crate::clock;
+
 /// Starts a task on this thread.
 pub fn spawn(name: &'static str, future: impl Future<Output = ()> + 'static) {
     spawn_owned(name, future).detach();
@@ -21,7 +23,8 @@ pub fn spawn_owned(name: &'static str, future: impl Future<Output = ()> + 'stati
     let mut future = Box::pin(future);
     // What turns a panic into a line in the log instead of a silent end.
     let task = tokio::task::spawn_local(poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        let turn = AssertUnwindSafe(|| clock::during_one_turn(|| future.as_mut().poll(cx)));
+        let polled = catch_unwind(turn);
         polled.unwrap_or_else(|_| {
             tracing::error!(task = name, "a task panicked");
             Poll::Ready(())
