@@ -35,7 +35,7 @@ use tidegate_net::upstream::{
 };
 use tidegate_runtime::clock::timer_now;
 use tidegate_wire::{
-    body::{self, BodyKind},
+    body::{self, BodyKind, ReadBody},
     convert::stream_converter::StreamConverter,
     dialect::Dialect,
     error_body::{OwnError, OwnErrorKind, body_of_event},
@@ -490,7 +490,7 @@ impl PendingResponse {
         }
         let body = joined(&self.held);
         let spoken = conversion.map_or(options.dialect, Conversion::target_dialect);
-        let kind = body::kind(spoken, &body);
+        let ReadBody { kind, usage } = body::read(spoken, &body);
         if let BodyKind::Nothing(detail) = kind {
             return AttemptResult::Failed(self.failed(OutcomeKind::ServerError, detail));
         }
@@ -517,7 +517,9 @@ impl PendingResponse {
         {
             context.answered_under(&id);
         }
-        let usage = Usage::of_pieces(self.held.make_contiguous());
+        // What another dialect says was read in the provider's, and may have been told deeper down.
+        let usage = usage.filter(|_| conversion.is_none());
+        let usage = usage.or_else(|| Usage::of_pieces(self.held.make_contiguous()));
         AttemptResult::Whole { head: self.head, pieces: self.held, usage, is_events: false }
     }
 }

@@ -6,17 +6,19 @@
 //! Rules:
 //! - An error is an object whose top-level `error` says something (`null`, `false`, `0`, `""` and
 //!   what is empty say nothing), or whose top-level `type` or `object` is `"error"`. The same words
-//!   deeper down are the model's own. A body without the word costs one search; otherwise the top
-//!   level is walked up to the key that decides.
+//!   deeper down are the model's own.
 //! - A body that is no whole JSON value, or `null`, is no answer at all. Where the dialect answers
 //!   with an object, nothing else is an answer.
+//! - An object is read once: its top level is walked, which checks the whole, and the tokens that
+//!   its top-level `usage` tells are read on the way.
 //!
 //! Left to others: which class the error has ([`crate::classify`]); answers that are not JSON on
 //! purpose, such as audio (the server).
 
 use crate::dialect::Dialect;
-use crate::error_key::is_error;
+use crate::error_key::{is_error, tells_error};
 use crate::json::{Fault, Scanner, What};
+use crate::usage::Usage;
 
 /// What a 2xx body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +31,64 @@ pub enum BodyKind {
     Nothing(&'static str),
 }
 
-/// Looks at a whole body where JSON was asked for.
+/// What a whole body says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadBody {
+    /// What it is.
+    pub kind: BodyKind,
+    /// The tokens that its top level tells of.
+    pub usage: Option<Usage>,
+}
+
+/// Reads a whole body where JSON was asked for.
 #[must_use]
-pub fn kind(dialect: Dialect, body: &[u8]) -> BodyKind {
+pub fn read(dialect: Dialect, body: &[u8]) -> ReadBody {
     let text = body.trim_ascii_start();
     let must_be_object = dialect.answers_with_object();
     let mut scanner = Scanner::of_answer(body);
-    match (text.first(), scanner.skip_value().and_then(|()| scanner.end())) {
+    let read = match text.first() {
+        Some(b'{') => TopLevel::read(&mut scanner),
+        _ => scanner.skip_value().map(|()| TopLevel { is_error: is_error(body), usage: None }),
+    };
+    let read = read.and_then(|top| scanner.end().map(|()| top));
+    let kind = match (text.first(), &read) {
         (None, _) => BodyKind::Nothing("an empty body"),
         (Some(b'<'), _) => BodyKind::Nothing("a web page instead of JSON"),
         (_, Err(Fault { what: What::EndsEarly, .. })) => {
             BodyKind::Nothing("JSON that ends too early")
         }
         (_, Err(_)) => BodyKind::Nothing("a body that is no JSON"),
-        (Some(b'n'), Ok(())) => BodyKind::Nothing("null instead of an answer"),
-        (_, Ok(())) if is_error(body) => BodyKind::Error,
-        (Some(first), Ok(())) if must_be_object && *first != b'{' => {
+        (Some(b'n'), Ok(_)) => BodyKind::Nothing("null instead of an answer"),
+        (_, Ok(TopLevel { is_error: true, .. })) => BodyKind::Error,
+        (Some(first), Ok(_)) if must_be_object && *first != b'{' => {
             BodyKind::Nothing("JSON that is no object")
         }
-        (_, Ok(())) => BodyKind::Answer,
+        (_, Ok(_)) => BodyKind::Answer,
+    };
+    ReadBody { kind, usage: read.ok().and_then(|top| top.usage) }
+}
+
+/// What the keys at the top level of an object say.
+struct TopLevel {
+    is_error: bool,
+    usage: Option<Usage>,
+}
+
+impl TopLevel {
+    fn read(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
+        let mut top = Self { is_error: false, usage: None };
+        let mut walk = scanner.enter(b'{')?;
+        while let Some(key) = scanner.next_key(&mut walk)? {
+            let name = key.name();
+            top.is_error = top.is_error || tells_error(&name, scanner.rest());
+            let is_usage = matches!(&*name, b"usage" | b"usageMetadata");
+            if is_usage && scanner.peek() == Some(b'{') {
+                top.usage = Some(Usage::read(scanner)?);
+            } else {
+                scanner.skip_value()?;
+            }
+        }
+        Ok(top)
     }
 }
 
@@ -57,6 +98,10 @@ mod tests {
 
     fn check(body: &str, expected: BodyKind) {
         assert_eq!(kind(Dialect::Json, body.as_bytes()), expected, "{body}");
+    }
+
+    fn kind(dialect: Dialect, body: &[u8]) -> BodyKind {
+        read(dialect, body).kind
     }
 
     #[test]
@@ -106,5 +151,22 @@ mod tests {
         }
         let error = br#"[{"error":{"code":500}}]"#;
         assert_eq!(kind(Dialect::OpenAiChat, error), BodyKind::Error);
+    }
+
+    #[test]
+    fn usage_is_told_by_the_top_level_of_a_sound_object() {
+        let used = |body: &str| read(Dialect::Json, body.as_bytes()).usage;
+        let told = Some(Usage { input: 9, output: 3, cached: 0 });
+        let counts = r#"{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}"#;
+        assert_eq!(used(&format!(r#"{{"choices":[],"usage":{counts}}}"#)), told);
+        assert_eq!(used(&format!(r#"{{"usage" : {counts} , "x":[{{"usage":{{}}}}]}}"#)), told);
+        for nothing in [
+            format!(r#"{{"x":{{"usage":{counts}}}}}"#),
+            format!(r#"{{"usage":{counts}"#),
+            format!(r#"[{{"usage":{counts}}}]"#),
+            r#"{"usage":null}"#.to_owned(),
+        ] {
+            assert_eq!(used(&nothing), None, "{nothing}");
+        }
     }
 }

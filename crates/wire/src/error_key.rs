@@ -21,16 +21,21 @@ fn has_error_key(text: &[u8]) -> Result<bool, Fault> {
     }
     let mut walk = scanner.enter(b'{')?;
     while let Some(key) = scanner.next_key(&mut walk)? {
-        let value = scanner.rest();
-        if key.is("error") && says_something(value) {
-            return Ok(true);
-        }
-        if (key.is("type") || key.is("object")) && value.starts_with(b"\"error\"") {
+        if tells_error(&key.name(), scanner.rest()) {
             return Ok(true);
         }
         scanner.skip_value()?;
     }
     Ok(false)
+}
+
+/// Whether a key of an object, with the value that the text begins with, makes it an error.
+pub(crate) fn tells_error(key: &[u8], value: &[u8]) -> bool {
+    match key {
+        b"error" => says_something(value),
+        b"type" | b"object" => value.starts_with(b"\"error\""),
+        _ => false,
+    }
 }
 
 /// Whether the value of an `error` key tells of one: some servers write `0` or `false` for none.

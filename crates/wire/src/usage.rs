@@ -65,6 +65,16 @@ impl Usage {
         in_tail.or_else(|| pieces.iter().rev().find_map(|piece| Self::of_body(piece)))
     }
 
+    /// Reads the object of counts that the scanner stands at, and steps over it.
+    pub(crate) fn read(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
+        let mut counts = Counts::default();
+        counts.read(scanner)?;
+        let cached = counts.cached.max(counts.cached_apart);
+        let input = counts.input.saturating_add(counts.cached_apart);
+        let input = input.saturating_add(counts.written).saturating_add(counts.tool_results);
+        Ok(Self { input, output: counts.output.saturating_add(counts.thoughts), cached })
+    }
+
     /// Takes note of the usage in one frame of a stream, if it tells any.
     pub fn see(&mut self, frame: &[u8]) {
         let found = USAGE.find_iter(frame).filter_map(|at| read_at(frame, at));
@@ -84,12 +94,7 @@ fn read_at(text: &[u8], at: usize) -> Option<Usage> {
     if value.first() != Some(&b'{') {
         return None;
     }
-    let mut counts = Counts::default();
-    counts.read(&mut Scanner::new(value)).ok()?;
-    let cached = counts.cached.max(counts.cached_apart);
-    let input = counts.input.saturating_add(counts.cached_apart).saturating_add(counts.written);
-    let input = input.saturating_add(counts.tool_results);
-    Some(Usage { input, output: counts.output.saturating_add(counts.thoughts), cached })
+    Usage::read(&mut Scanner::new(value)).ok()
 }
 
 #[derive(Default)]

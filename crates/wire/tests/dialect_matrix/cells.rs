@@ -4,7 +4,7 @@
 //! what the client asked, apart from what [`asked_there`] names. The client's reader says what it
 //! sees of the provider's own sample, and that is what [`seen_here`] says.
 
-use tidegate_wire::body::{BodyKind, kind};
+use tidegate_wire::body::{BodyKind, read};
 use tidegate_wire::convert::context::ReplyContext;
 
 use crate::asked::{Asked, Choice};
@@ -125,14 +125,14 @@ pub(crate) fn check(case: Case, exchange: Exchange, is_stream: bool) -> Mark {
         CaseKind::Broken if is_stream => check_broken(exchange),
         CaseKind::Broken => {
             let body = exchange.upstream.sample("broken.reply.json");
-            assert_eq!(kind(exchange.upstream.dialect(), &body), BodyKind::Error);
+            assert_eq!(read(exchange.upstream.dialect(), &body).kind, BodyKind::Error);
             Mark::NextTarget
         }
         CaseKind::Cut if is_stream => check_cut(exchange),
         CaseKind::Cut => {
             let body = exchange.upstream.sample("text.reply.json");
             let half = &body[..body.len() / 2];
-            assert!(matches!(kind(exchange.upstream.dialect(), half), BodyKind::Nothing(_)));
+            assert!(matches!(read(exchange.upstream.dialect(), half).kind, BodyKind::Nothing(_)));
             if exchange.pair(false).is_some() {
                 assert!(exchange.reply(half, &ReplyContext::default()).is_err());
             }

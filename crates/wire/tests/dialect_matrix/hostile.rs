@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value;
-use tidegate_wire::body::kind;
+use tidegate_wire::body::read;
 use tidegate_wire::convert::context::ReplyContext;
 use tidegate_wire::head::RequestHead;
 
@@ -139,7 +139,7 @@ fn check_request(body: &[u8]) {
 
 fn check_reply(body: &[u8]) {
     for exchange in exchanges() {
-        let _ = kind(exchange.upstream.dialect(), body);
+        let _ = read(exchange.upstream.dialect(), body);
         if let Ok(reply) = exchange.reply(body, &ReplyContext::default())
             && exchange.pair(false).is_some()
         {
