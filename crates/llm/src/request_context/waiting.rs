@@ -3,9 +3,10 @@
 //! The core says when the client's patience calls for a decision, and what it is; here is the timer
 //! between the two.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tidegate_core::{
@@ -14,7 +15,7 @@ use tidegate_core::{
 };
 use tidegate_journal::{decision::AttemptRecord, moments::AttemptMoments};
 use tidegate_runtime::clock::timer_now;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::RequestContext;
 use crate::timers::{Deadline, Limit, MAX_MS};
@@ -28,8 +29,21 @@ impl RequestContext {
     ) -> Result<T, Limit> {
         let mut future = pin!(future);
         loop {
-            let wake_at = self.wake_at().filter(|wake_at| *wake_at < deadline.at);
-            if let Ok(value) = timeout_at(wake_at.unwrap_or(deadline.at), &mut future).await {
+            let mut wake_at = None;
+            // Most of what is waited for is there already, and needs no timer.
+            let mut alarm = pin!(None::<Sleep>);
+            let value = poll_fn(|cx| {
+                if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                    return Poll::Ready(Some(value));
+                }
+                if alarm.is_none() {
+                    wake_at = self.wake_at().filter(|wake_at| *wake_at < deadline.at);
+                    alarm.set(Some(sleep_until(wake_at.unwrap_or(deadline.at))));
+                }
+                let alarm = alarm.as_mut().as_pin_mut();
+                alarm.map_or(Poll::Pending, |alarm| alarm.poll(cx)).map(|()| None)
+            });
+            if let Some(value) = value.await {
                 return Ok(value);
             }
             if wake_at.is_none() {
