@@ -92,8 +92,8 @@ pub async fn forward(
     };
     let traced = live.is_traced().then(|| inbound.trace());
     let meta = RequestMeta {
-        request_id: inbound.id.clone(),
-        path: inbound.path.clone(),
+        request_id: Rc::clone(&inbound.id),
+        path: Rc::clone(&inbound.path),
         caller: Arc::clone(&inbound.caller.name),
         asked: asked.filter(|asked| *asked != resolved.label()).map(cut_name),
         is_continued: dialect == Dialect::OpenAiResponses || head.is_threaded,

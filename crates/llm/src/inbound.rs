@@ -1,5 +1,6 @@
 //! A client's request, read whole and understood as far as routing needs.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -30,7 +31,12 @@ fn first_values<'a, const N: usize>(
 ) -> [Option<&'a str>; N] {
     let mut found = [None; N];
     for (name, value) in headers {
-        let Some(at) = names.iter().position(|it| *it == name.as_str()) else { continue };
+        let name = name.as_str();
+        // Hardly any other header begins like one of these.
+        if !matches!(name.as_bytes().first(), Some(b'x' | b's' | b't')) {
+            continue;
+        }
+        let Some(at) = names.iter().position(|it| *it == name) else { continue };
         // Values of one name stand in their order; one that is no text is as good as none.
         if found[at].is_none() {
             found[at] = Some(value.to_str().ok());
@@ -46,8 +52,8 @@ pub(crate) static TRACESTATE: HeaderName = HeaderName::from_static("tracestate")
 
 /// A request that is ready to be routed.
 pub struct Inbound {
-    pub id: String,
-    pub path: String,
+    pub id: Rc<str>,
+    pub path: Rc<str>,
     pub query: Option<String>,
     pub headers: HeaderMap,
     /// The gateways this request has passed, this one last.
@@ -114,7 +120,7 @@ impl Inbound {
 }
 
 /// A name for a request that no other one has. (`format!` would cost ten times as much.)
-pub fn new_id() -> String {
+pub fn new_id() -> Rc<str> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut id = *b"req_00000000000000000000000000000000";
     let draws = u128::from(rng::draw()) << 64 | u128::from(rng::draw());
@@ -122,5 +128,27 @@ pub fn new_id() -> String {
         pair[0] = DIGITS[usize::from(byte >> 4)];
         pair[1] = DIGITS[usize::from(byte & 15)];
     }
-    String::from_utf8_lossy(&id).into_owned()
+    Rc::from(&*String::from_utf8_lossy(&id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value of the only header there is, as each of these names.
+    fn found<const N: usize>(names: &[&'static str; N]) -> Vec<Option<usize>> {
+        let lookup = |name: &&'static str| {
+            let value = HeaderValue::from_static("v");
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), value)]);
+            first_values(&headers, names).iter().position(Option::is_some)
+        };
+        names.iter().map(lookup).collect()
+    }
+
+    #[test]
+    fn every_name_that_is_looked_for_is_found() {
+        let all = |count: usize| (0..count).map(Some).collect::<Vec<_>>();
+        assert_eq!(found(&SESSION_HEADERS), all(SESSION_HEADERS.len()));
+        assert_eq!(found(&TIMEOUT_HEADERS), all(TIMEOUT_HEADERS.len()));
+    }
 }

@@ -37,7 +37,7 @@ async fn ask(worker: &Rc<Worker>, request: OwnRequest) -> Option<OwnAnswer> {
     let json = HeaderValue::from_static("application/json");
     let inbound = Inbound {
         id: new_id(),
-        path: request.path.to_owned(),
+        path: request.path.into(),
         query: None,
         headers: HeaderMap::from_iter([(header::CONTENT_TYPE, json)]),
         passed: worker.gateway.mark.clone(),

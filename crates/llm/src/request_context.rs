@@ -93,8 +93,8 @@ struct JournalPart {
 /// Whose request it is, for the access log and the record.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMeta {
-    pub(crate) request_id: String,
-    pub(crate) path: String,
+    pub(crate) request_id: Rc<str>,
+    pub(crate) path: Rc<str>,
     pub(crate) caller: Arc<str>,
     /// The model asked for, where it is not the route's own name.
     pub(crate) asked: Option<Box<str>>,
@@ -294,7 +294,7 @@ impl RequestContext {
             moments: self.journal.moments,
         });
         tracing::trace!(
-            request_id = self.meta.request_id,
+            request_id = &*self.meta.request_id,
             route = self.route,
             target = &*self.records.last().map(|it| it.target.clone()).unwrap_or_default(),
             outcome = outcome.kind.word(),
@@ -464,7 +464,7 @@ impl RequestContext {
         };
         let attempts: Vec<String> = self.records.iter().map(attempt).collect();
         tracing::warn!(
-            request_id = self.meta.request_id,
+            request_id = &*self.meta.request_id,
             route = self.route,
             status,
             reason,

@@ -56,8 +56,8 @@ pub(crate) async fn answer(
 ) -> Response<ClientBody> {
     let worker = &ingress.worker;
     let began = worker.gateway.now();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let response = respond(ingress, request).await;
+    let (method, path) = (request.method().clone(), Rc::from(request.uri().path()));
+    let response = respond(ingress, request, Rc::clone(&path)).await;
     // A routed request logs its own line when its answer has ended.
     if answer::is_routed(&response) {
         return response;
@@ -83,14 +83,18 @@ pub(crate) async fn answer(
     response
 }
 
-async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<ClientBody> {
+async fn respond(
+    ingress: &Ingress,
+    request: Request<RequestBody>,
+    path: Rc<str>,
+) -> Response<ClientBody> {
     let worker = &ingress.worker;
     let live = worker.gateway.live.load_full();
     let (head, body) = request.into_parts();
-    let path = head.uri.path().to_owned();
     let dialect = Dialect::of_path(&path);
     let id = new_id();
-    let fail = |kind, message: &str| match path == mcp::PATH {
+    let is_mcp = &*path == mcp::PATH;
+    let fail = |kind, message: &str| match is_mcp {
         true => {
             let mut response = McpHandle::refuse(kind, message);
             answer::name(&mut response, &id);
@@ -119,7 +123,7 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
         }
         return response;
     }
-    match (&head.method, path.as_str()) {
+    match (&head.method, &*path) {
         (&Method::GET, "/health") => {
             return answer::with(StatusCode::OK, Default::default(), ClientBody::empty());
         }
@@ -138,7 +142,7 @@ async fn respond(ingress: &Ingress, request: Request<RequestBody>) -> Response<C
             return response;
         }
     };
-    if path == mcp::PATH {
+    if is_mcp {
         if passed(&head.headers, &worker.gateway.mark).is_none() {
             return fail(
                 OwnErrorKind::LoopDetected,

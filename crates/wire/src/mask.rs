@@ -37,6 +37,8 @@ pub struct Mask {
     begins: Box<[bool; 256]>,
     /// How many bytes the longest spelling can take.
     reach: usize,
+    /// How many bytes the shortest one takes at least; escapes only make it longer.
+    shortest: usize,
 }
 
 impl fmt::Debug for Mask {
@@ -71,12 +73,17 @@ impl Mask {
             begins[usize::from(*first)] = true;
         }
         let longest = spellings.iter().map(Vec::len).max().unwrap_or_default();
-        Self { needles, any: Searcher::new(&spellings), begins, reach: longest * LONGEST_ESCAPE }
+        let shortest = spellings.iter().map(Vec::len).min().unwrap_or(usize::MAX);
+        let (any, reach) = (Searcher::new(&spellings), longest * LONGEST_ESCAPE);
+        Self { needles, any, begins, reach, shortest }
     }
 
     /// The text with every secret covered; `None` if there is none in it.
     #[must_use]
     pub fn cover(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if text.len() < self.shortest {
+            return None;
+        }
         let places = self.places(text);
         if places.is_empty() {
             return None;
