@@ -282,6 +282,11 @@ impl Backend {
 
     /// Reads everything that can stand against it, without a lock.
     pub(crate) fn read(&self, now: Now) -> Reading {
+        self.read_with(now, self.health.cell.gate())
+    }
+
+    /// The same, where its own gate has been read already.
+    pub(crate) fn read_with(&self, now: Now, own: Gate) -> Reading {
         let (mut all_excluded, mut all_in_window, mut usable_in_window) = (true, true, true);
         let mut all_by_own = true;
         for key in &self.keys {
@@ -293,7 +298,7 @@ impl Backend {
             usable_in_window &= is_excluded || is_in_window;
         }
         Reading {
-            own: self.health.cell.gate(),
+            own,
             endpoint: self.endpoint.as_ref().map(|endpoint| endpoint.cell.gate()),
             is_in_window: if all_excluded { all_in_window } else { usable_in_window },
             is_excluded: all_excluded || self.health.exclusion.active(now).is_some(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     backend::Backend,
     breaker::{Gate, State},
+    cell::Words,
     latency::LatencyRead,
     rank::Rank,
     settings::Tactic,
@@ -58,14 +59,19 @@ impl Read {
         (candidate, tier, weight): (u16, u16, u32),
         tactic: Tactic,
     ) -> Self {
-        let reading = backend.read(now);
+        let (reading, latency) = match tactic {
+            // Gate and latency of one moment, by one read of the cell.
+            Tactic::LeastLatency => {
+                let Words { gate, latency } = backend.health.cell.read();
+                (backend.read_with(now, gate), latency.read(now))
+            }
+            Tactic::Random | Tactic::RoundRobin | Tactic::Weighted | Tactic::LeastBusy => {
+                (backend.read(now), None)
+            }
+        };
         let rank = reading.rank(now);
         let is_open = |gate: &Gate| gate.state(now) == State::Open;
         let any_open = is_open(&reading.own) || reading.endpoint.as_ref().is_some_and(is_open);
-        let latency = match tactic {
-            Tactic::LeastLatency => backend.health.cell.read().latency.read(now),
-            Tactic::Random | Tactic::RoundRobin | Tactic::Weighted | Tactic::LeastBusy => None,
-        };
         Self {
             candidate,
             tier,
