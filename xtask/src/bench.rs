@@ -7,6 +7,7 @@
 //! | `bench mcp` | a tool call through the gateway and through FastMCP's proxy ([`mcp`]) |
 //! | `bench dashboards` | what fifty open dashboards cost the data plane ([`dashboards`]) |
 //! | `bench mcp-figures` | system calls, memory and the time of large calls ([`mcp::figures`]) |
+//! | `bench memory` | what a gateway, a connection and a stream hold at rest ([`memory`]) |
 //! | `bench journal` | what the record of decisions costs, in instructions ([`journal`]) |
 //! | `bench instructions` | how many instructions a request takes, case by case ([`instructions`]) |
 //! | `bench` | the first two |
@@ -24,6 +25,7 @@ pub(crate) mod instructions;
 mod journal;
 mod mcp;
 mod measure;
+mod memory;
 mod sse_mock;
 mod stream;
 mod table;
@@ -48,7 +50,7 @@ const USAGE: &str = "usage: cargo xtask bench [core | gateway [--rounds N] [--se
                      [--binary FILE] [--only cpu] | mcp [--rounds N] [--seconds N] \
                      [--binary FILE] | mcp-figures [--binary FILE] | \
                      dashboards [--rounds N] [--seconds N] [--binary FILE] | \
-                     journal [--binary FILE] | instructions …]";
+                     memory [--binary FILE] | journal [--binary FILE] | instructions …]";
 
 /// Runs what the words after `bench` ask for.
 pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
@@ -57,6 +59,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         ["core"] => core(),
         ["gateway", rest @ ..] => gateway(&Options::read(rest)?),
         ["dashboards", rest @ ..] => dashboards::run(&Options::read(rest)?),
+        ["memory", rest @ ..] => memory::run(&Options::read(rest)?),
         ["instructions", rest @ ..] => instructions::run(rest),
         ["journal", rest @ ..] => journal::run(&Options::read(rest)?),
         ["mcp", rest @ ..] => mcp::run(&Options::read(rest)?),

@@ -28,6 +28,8 @@ use anyhow::{Context, bail, ensure};
 use self::baseline::{Baseline, Figures};
 use self::callgrind::Counted;
 use self::case::Case;
+pub(super) use self::case::{LISTENING, ROUTE, provider};
+pub(super) use self::exchange::{TurnClient, Upstream};
 use crate::gateway::Gateway;
 use crate::install::{debian, quietly};
 use crate::stage::Stage;

@@ -40,12 +40,12 @@ pub(super) struct Case {
 }
 
 /// Where a counted gateway listens, and that it asks nobody by itself.
-pub(super) const LISTENING: &str = "listen: 127.0.0.1:0\nadmin: { listen: \"127.0.0.1:0\" }\n\
-                                    health: { probe: { every: 0s } }\n";
+pub(in crate::bench) const LISTENING: &str = "listen: 127.0.0.1:0\n\
+    admin: { listen: \"127.0.0.1:0\" }\nhealth: { probe: { every: 0s } }\n";
 /// A key as long as real ones are: what is looked for in every answer, in all of its spellings.
 const KEY: &str = "sk-bench-0123456789abcdefghijklmnopqrstuvwxyz-0123456789";
 /// The one route of most cases.
-pub(super) const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
+pub(in crate::bench) const ROUTE: &str = "routes: { bench: { tiers: [[p/bench]] } }\n";
 
 impl Case {
     fn new(name: &'static str, what: &'static str, load: CaseLoad) -> Self {
@@ -130,7 +130,7 @@ impl Case {
 }
 
 /// The providers of most cases: one, called `p`.
-pub(super) fn provider() -> String {
+pub(in crate::bench) fn provider() -> String {
     format!("providers: {{ {} }}\n", provider_at("p", "@UPSTREAM@"))
 }
 

@@ -28,14 +28,14 @@ const COMPLETION: &str = concat!(
 );
 
 /// What stands behind the gateway.
-pub(super) struct Upstream {
-    pub(super) port: u16,
+pub(in crate::bench) struct Upstream {
+    pub(in crate::bench) port: u16,
     accepted: Receiver<TcpStream>,
     stream: Option<BufReader<TcpStream>>,
 }
 
 impl Upstream {
-    pub(super) fn start() -> anyhow::Result<Self> {
+    pub(in crate::bench) fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
         let port = listener.local_addr().context("a bound socket has an address")?.port();
         let (tell, accepted) = channel();
@@ -48,7 +48,7 @@ impl Upstream {
     }
 
     /// The connection under way, which stays as it is; the next request comes over another one.
-    pub(super) fn set_aside(&mut self) -> Option<BufReader<TcpStream>> {
+    pub(in crate::bench) fn set_aside(&mut self) -> Option<BufReader<TcpStream>> {
         self.stream.take()
     }
 
@@ -70,14 +70,18 @@ impl Upstream {
 }
 
 /// What stands in front of the gateway, with one connection; it takes turns with the upstream.
-pub(super) struct TurnClient {
+pub(in crate::bench) struct TurnClient {
     stream: BufReader<TcpStream>,
     request: Vec<u8>,
 }
 
 impl TurnClient {
     /// A client whose requests are a chat of 2 KiB to this model.
-    pub(super) fn connect(url: &str, model: &str, is_stream: bool) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn connect(
+        url: &str,
+        model: &str,
+        is_stream: bool,
+    ) -> anyhow::Result<Self> {
         let address = url.trim_start_matches("http://");
         let stream = TcpStream::connect(address).context("the gateway does not listen")?;
         prepare(&stream)?;
@@ -109,7 +113,7 @@ impl TurnClient {
     }
 
     /// A plain chat.
-    pub(super) fn chat(&mut self, upstream: &mut Upstream) -> anyhow::Result<()> {
+    pub(in crate::bench) fn chat(&mut self, upstream: &mut Upstream) -> anyhow::Result<()> {
         self.send()?;
         let answer = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n\
@@ -141,7 +145,7 @@ impl TurnClient {
     }
 
     /// Begins a stream: its first event has come when this returns.
-    pub(super) fn open_stream(&mut self, upstream: &mut Upstream) -> anyhow::Result<()> {
+    pub(in crate::bench) fn open_stream(&mut self, upstream: &mut Upstream) -> anyhow::Result<()> {
         self.send()?;
         let first = format!("{STREAM}{}", chunk(EVENT));
         upstream.request()?.write_all(first.as_bytes()).context("the gateway went away")?;
