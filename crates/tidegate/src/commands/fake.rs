@@ -37,7 +37,7 @@ const MAX_SCRIPT: u64 = 4 << 20;
 pub(crate) fn run(args: &FakeArgs, printer: &Printer) -> Exit {
     let script = match &args.script {
         None => Script::default().named(&args.name),
-        Some(path) => match read(path) {
+        Some(path) => match read_script(path).and_then(|text| Script::from_json(&text)) {
             Ok(script) => script,
             Err(complaint) => {
                 printer.error(&format!("`{}`: {complaint}", path.display()));
@@ -59,7 +59,8 @@ pub(crate) fn run(args: &FakeArgs, printer: &Printer) -> Exit {
     Exit::Done
 }
 
-fn read(path: &Path) -> Result<Script, String> {
+/// The text of a script.
+pub(super) fn read_script(path: &Path) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
     let mut text = Vec::new();
     let length = file
@@ -69,5 +70,5 @@ fn read(path: &Path) -> Result<Script, String> {
     if length as u64 > MAX_SCRIPT {
         return Err(format!("a script has at most {MAX_SCRIPT} bytes"));
     }
-    Script::from_json(&text)
+    Ok(text)
 }

@@ -6,10 +6,12 @@
 
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, serve_stdio};
 
+use super::fake::read_script;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -19,6 +21,9 @@ pub(crate) struct FakeMcpArgs {
     /// What it is, as JSON; none: it has one tool, `echo`
     #[arg(long, value_name = "JSON")]
     script: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "script")]
+    script_file: Option<PathBuf>,
     /// Listen here instead of talking on stdin and stdout; port 0: a free one
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -26,8 +31,16 @@ pub(crate) struct FakeMcpArgs {
 
 /// Talks until the end.
 pub(crate) fn run(args: &FakeMcpArgs, printer: &Printer) -> Exit {
-    let script = args.script.as_ref().map(|text| McpScript::from_json(text.as_bytes()));
-    let script = match script.unwrap_or_else(|| Ok(McpScript::default())) {
+    let text = match (&args.script, &args.script_file) {
+        (Some(text), _) => Ok(Some(text.clone().into_bytes())),
+        (None, Some(path)) => read_script(path).map(Some),
+        (None, None) => Ok(None),
+    };
+    let read = |text: Option<Vec<u8>>| match text {
+        Some(text) => McpScript::from_json(&text),
+        None => Ok(McpScript::default()),
+    };
+    let script = match text.and_then(read) {
         Ok(script) => script,
         Err(complaint) => {
             printer.error(&complaint);

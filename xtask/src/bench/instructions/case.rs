@@ -1,8 +1,10 @@
 //! The cases: a config, what goes through it, and how often.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::callgrind::{Counted, CountedGateway};
@@ -146,7 +148,10 @@ pub(super) fn fake_mcp(
     script: &Value,
 ) -> anyhow::Result<(Process, String)> {
     let mut command = Command::new(binary);
-    command.args(["__fake-mcp", "--listen", "127.0.0.1:0", "--script", &script.to_string()]);
+    // In a file: the system bounds how long an argument is.
+    let file = folder.join("fake-mcp.json");
+    fs::write(&file, script.to_string()).context("cannot write the server's script")?;
+    command.args(["__fake-mcp", "--listen", "127.0.0.1:0", "--script-file"]).arg(&file);
     let mut process = Process::start(command, &folder.join("fake-mcp.log"))?;
     let url = process.wait_for(|log| first_line(log, "http://"))?;
     Ok((process, url.trim_end().to_owned()))

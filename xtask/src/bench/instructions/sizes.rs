@@ -37,11 +37,10 @@ pub(super) fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
     for conversations in [1, 100, 10_000, 100_000] {
         row("conversations", conversations, among(binary, folder, conversations)?);
     }
-    for streams in [1, 10, 100, 1000] {
+    for streams in [1, 10, 100, 1000, 10_000] {
         row("open streams", streams, beside_streams(binary, folder, streams)?);
     }
-    // The list is an argument of the server's, which the system bounds.
-    for tools in [100, 1000, 5000] {
+    for tools in [100, 1000, 10_000] {
         row("MCP tools, for a call", tools, among_tools(binary, folder, tools)?);
     }
     Ok(())
