@@ -36,6 +36,11 @@ const OWNER: f32 = 0.3;
 /// What all parts of a run count together, against the run: `mongo db` for `MongoDB`.
 const PARTS: f32 = 0.8;
 
+/// Weights of the word model between which a word turns from an everyday one into a telling one.
+const USUAL: (f32, f32) = (0.7, 0.99);
+/// What an everyday word of a server's name counts still.
+const USUAL_LEAST: f32 = 0.2;
+
 /// All servers of an index.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
@@ -260,9 +265,18 @@ fn distinct(
         let others = tools.list(word.stem).iter().filter(|entry| !is_named(entry.doc)).count();
         #[expect(clippy::cast_precision_loss, reason = "counts of tools")]
         let share = named as f32 / (named + others).max(1) as f32;
-        share.sqrt()
+        share.sqrt() * unusual(&word.text)
     };
     words.iter().map(|(_, word)| (word.term, share(word))).collect()
+}
+
+/// How sure a word is a name at all: less for one that people say about anything, as `now`, `time`
+/// and `house` are.
+fn unusual(word: &str) -> f32 {
+    let model = model();
+    let weight = model.row(word).map_or(1.0, |row| model.weight(row));
+    let (low, high) = USUAL;
+    ((weight - low) / (high - low)).clamp(USUAL_LEAST, 1.0)
 }
 
 /// The terms of a server's name with their weights: a run counts once, as a whole or as its parts.
@@ -282,6 +296,7 @@ fn name(server: &str) -> Vec<Named> {
             Named {
                 term: term(&singular(&word.text)),
                 stem: term(&stem(&word.text)),
+                text: word.text.clone(),
                 weight: weight * share,
                 is_part: word.form == Form::Part,
             }
@@ -296,6 +311,7 @@ fn name(server: &str) -> Vec<Named> {
 
 /// A word of a server's name.
 struct Named {
+    text: String,
     term: Term,
     /// The same word as a term of tools.
     stem: Term,
@@ -352,4 +368,33 @@ fn direction(document: &Document) -> Row {
     let weighted = texts.iter().flat_map(|words| rows(model, words));
     let weighted = weighted.map(|(row, word)| (row, model.weight(row) * stop_weight(&word.text)));
     Row::kept(&model.direction(weighted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyday_words_are_hardly_names() {
+        for everyday in ["now", "time", "house", "world", "think"] {
+            assert!(unusual(everyday) < 0.3, "{everyday} {}", unusual(everyday));
+        }
+        for name in ["github", "airtable", "qqqzzz"] {
+            assert!((unusual(name) - 1.0).abs() < f32::EPSILON, "{name} {}", unusual(name));
+        }
+    }
+
+    #[test]
+    fn a_name_said_by_chance_counts_less_than_one_that_is_meant() {
+        let tools =
+            ["ClickHouse", "Airtable"].map(|server| Document::plain(server, "list", "", []));
+        let index = crate::Index::build(tools.to_vec());
+        let said = |request: &str, server: usize| {
+            let step = Step::new(&index, request);
+            index.servers.fit(&step, &About::default()).covered[server]
+        };
+        assert!(said("how far is it from our house to the lake", 0) < 0.2);
+        assert!(said("which tables are in ClickHouse", 0) > 0.9);
+        assert!(said("put it into Airtable", 1) > 0.9);
+    }
 }
