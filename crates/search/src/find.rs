@@ -50,6 +50,10 @@ const RIVALS: usize = 8;
 /// tenth to nearly half are, and asking a sentence model for them too finds no more tools.
 const CLEAR: f32 = 3.0;
 
+/// How far it is above what a good match needs, for the same. Requests that no tool fulfils are
+/// below this with few exceptions, and a sentence model tells them from others better.
+const SURE: f32 = 3.0;
+
 /// How sure the meaning of a request of hardly any word is, and from how many words on it is
 /// wholly so: the direction of two words says little more than the words themselves.
 const SURE_LEAST: f32 = 0.2;
@@ -94,10 +98,11 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether a sentence model would hardly find another tool first: it need not be asked then.
+    /// Whether a sentence model would hardly find another tool first, nor call the match a poor
+    /// one: it need not be asked then.
     #[must_use]
     pub fn is_clear(&self) -> bool {
-        self.margin >= CLEAR
+        self.margin >= CLEAR && self.hits.first().is_some_and(|best| best.above() >= SURE)
     }
 }
 

@@ -18,9 +18,11 @@ pub const FAINT: f32 = 0.2;
 const GROWTH: f32 = 1.5;
 /// Number of tools and sum at which that line begins.
 const FROM: (f32, f32) = (30.0, 2.5);
-/// How much more it takes where a sentence model has read the request: its weights give larger
-/// sums, by this much at the sums that one request in fifty stays below.
+/// How much more it takes where a sentence model has read the request, and how much faster that
+/// grows: its weights give larger sums, by this much at the sums that one request in fifty stays
+/// below, among 199 and among 2 792 tools.
 const READ: f32 = 1.0;
+const READ_GROWTH: f32 = 0.1;
 /// How much more it takes where the request names products that no tool and no server has to do
 /// with: of such requests among 20 to 500 tools nearly all that have no answer stay below it, and
 /// none of those that have one.
@@ -33,8 +35,8 @@ const SPREAD: f32 = 3.0;
 pub(crate) fn threshold(docs: usize, is_read: bool) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a count of tools")]
     let docs = (docs as f32).max(FROM.0);
-    let read = if is_read { READ } else { 0.0 };
-    FROM.1 + read + GROWTH * (docs / FROM.0).ln()
+    let (read, growth) = if is_read { (READ, GROWTH + READ_GROWTH) } else { (0.0, GROWTH) };
+    FROM.1 + read + growth * (docs / FROM.0).ln()
 }
 
 /// A sum on a scale from 0 to 1, with the threshold in the middle.
@@ -51,6 +53,8 @@ mod tests {
         assert!(threshold(10_000, false) > threshold(100, false));
         assert!((threshold(0, true) - threshold(30, true)).abs() < f32::EPSILON);
         assert!(threshold(100, true) > threshold(100, false));
+        let growth = |is_read| threshold(2792, is_read) - threshold(100, is_read);
+        assert!(growth(true) > growth(false));
     }
 
     #[test]

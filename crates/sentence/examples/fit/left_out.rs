@@ -4,17 +4,18 @@
 //!
 //! Some are answered all the same, by a tool of another server that does the same, so the share
 //! that is declined is a lower bound. What the set itself labels as without an answer is counted
-//! apart.
+//! apart. With a model it is asked as in a gateway: where the ranking is not clear without it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
 use tidegate_search::{
-    Document, Index, Query,
+    Document, Index, Query, Reading, Sentences,
     eval::{self, Case},
 };
+use tidegate_sentence::Encoder;
 
 /// Shares of requests with an answer that may be lost.
 pub const LOST: [f64; 3] = [0.02, 0.05, 0.1];
@@ -31,16 +32,54 @@ pub struct Asked {
     pub left_out: Vec<f32>,
 }
 
+/// A model and what it made of texts so far.
+struct Reader<'a> {
+    model: &'a Encoder,
+    vectors: HashMap<String, Option<Vec<f32>>>,
+}
+
+impl Reader<'_> {
+    fn vector(&mut self, text: &str) -> Option<Vec<f32>> {
+        let model = self.model;
+        self.vectors.entry(text.to_owned()).or_insert_with(|| model.encode(text)).clone()
+    }
+
+    fn sentences(&mut self, index: &Index) -> Sentences {
+        let texts = index.sentence_texts();
+        let tools: Vec<_> = texts.tools.iter().map(|text| self.vector(text)).collect();
+        let servers: Vec<_> = texts.servers.iter().map(|text| self.vector(text)).collect();
+        index.sentences(self.model.dimensions(), &tools, &servers)
+    }
+}
+
+/// An index, and its texts as a model reads them.
+struct Place<'a> {
+    index: &'a Index,
+    sentences: Option<Sentences>,
+}
+
+impl<'a> Place<'a> {
+    fn new(index: &'a Index, reader: Option<&mut Reader<'_>>) -> Self {
+        Self { index, sentences: reader.map(|reader| reader.sentences(index)) }
+    }
+}
+
 /// Asks all requests of a set.
-pub fn asked(tools: &Path, requests: &Path) -> Result<Asked, Box<dyn Error>> {
+pub fn asked(
+    tools: &Path,
+    requests: &Path,
+    model: Option<&Encoder>,
+) -> Result<Asked, Box<dyn Error>> {
+    let mut reader = model.map(|model| Reader { model, vectors: HashMap::new() });
     let index = Index::build(eval::tools(&fs::read_to_string(tools)?)?);
     let cases = eval::cases(&fs::read_to_string(requests)?)?;
     let mut asked = Asked::default();
     let mut by_taken: BTreeMap<BTreeSet<&str>, Vec<&Case>> = BTreeMap::new();
     let servers: BTreeSet<&str> = index.documents().iter().map(|it| &*it.server).collect();
     let is_one = servers.len() == 1;
+    let place = Place::new(&index, reader.as_mut());
     for case in &cases {
-        let (above, is_found) = first(&index, case);
+        let (above, is_found) = first(&place, case, reader.as_mut());
         if case.gold.is_empty() {
             asked.labelled.push(above);
             continue;
@@ -54,7 +93,10 @@ pub fn asked(tools: &Path, requests: &Path) -> Result<Asked, Box<dyn Error>> {
     for (taken, cases) in by_taken {
         let is_left = |it: &&Document| !taken.contains(if is_one { &*it.id } else { &*it.server });
         let rest = index.updated(index.documents().iter().filter(is_left).cloned().collect());
-        asked.left_out.extend(cases.iter().map(|case| first(&rest, case).0));
+        let place = Place::new(&rest, reader.as_mut());
+        for case in cases {
+            asked.left_out.push(first(&place, case, reader.as_mut()).0);
+        }
     }
     Ok(asked)
 }
@@ -65,9 +107,16 @@ fn taken(gold: &str, is_one: bool) -> &str {
 }
 
 /// How good the first tool found is, and whether a right one is among the first five.
-fn first(index: &Index, case: &Case) -> (f32, bool) {
+fn first(place: &Place<'_>, case: &Case, reader: Option<&mut Reader<'_>>) -> (f32, bool) {
+    let Place { index, sentences } = place;
     let query = Query { description: &case.query, ..Query::default() };
-    let found = index.search(&query, &|_| true, eval::DEPTH);
+    let mut found = index.search(&query, &|_| true, eval::DEPTH);
+    let asks = reader.filter(|_| !found.is_clear());
+    let request = asks.and_then(|reader| reader.vector(&case.query));
+    if let (Some(sentences), Some(request)) = (sentences, &request) {
+        let reading = Some(Reading { sentences, request });
+        found = index.search(&Query { reading, ..query }, &|_| true, eval::DEPTH);
+    }
     let is_right = |doc: usize| case.gold.iter().any(|it| **it == *index.documents()[doc].id);
     let is_found = found.hits.iter().take(5).any(|hit| is_right(hit.doc));
     (found.hits.first().map_or(f32::MIN, tidegate_search::Hit::above), is_found)

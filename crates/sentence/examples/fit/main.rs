@@ -12,8 +12,8 @@
 //! 20 to 500 tools (`small`). With `--declined TOOLS QUERIES` in place of the folder it prints how
 //! many requests without an answer could be declined at best (`hindsight`), with
 //! `--evidence TOOLS QUERIES …` what a logistic model over other evidence adds (`evidence`), and
-//! with `--left-out TOOLS QUERIES …` how many requests are declined whose answer was taken out
-//! (`left_out`).
+//! with `--left-out TOOLS QUERIES … [--model FILE]` how many requests are declined whose answer was
+//! taken out (`left_out`).
 //!
 //! The weights are printed as they stand in `src/parts.rs`, with their figures and, for the same
 //! held-out requests, those of the weights that are built in; nothing is written.
@@ -69,7 +69,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     if folder == "--left-out" {
-        return left_out(&mut out, &args[1..]);
+        let paths: Vec<String> =
+            args[1..].iter().take_while(|arg| *arg != "--model").cloned().collect();
+        return left_out(&mut out, &paths, model.as_ref());
     }
     if args.iter().any(|arg| arg == "--small") {
         return small(&mut out, Path::new(folder), model.as_ref());
@@ -152,10 +154,14 @@ fn built_in(is_read: bool) -> Weights {
 
 /// The lines of `--left-out`: what is declined and lost as it is, and what is declined at best at
 /// some shares of lost requests, each with its interval.
-fn left_out(out: &mut impl Write, paths: &[String]) -> Result<(), Box<dyn Error>> {
+fn left_out(
+    out: &mut impl Write,
+    paths: &[String],
+    model: Option<&Encoder>,
+) -> Result<(), Box<dyn Error>> {
     for pair in paths.chunks_exact(2) {
         let left_out::Asked { answered, labelled, left_out } =
-            left_out::asked(Path::new(&pair[0]), Path::new(&pair[1]))?;
+            left_out::asked(Path::new(&pair[0]), Path::new(&pair[1]), model)?;
         let share = |part: usize, whole: usize| {
             let (low, high) = eval::interval(part, whole);
             let shares = [eval::ratio(part, whole), low, high].map(|share| 100.0 * share);
