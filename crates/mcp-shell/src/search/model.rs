@@ -5,8 +5,10 @@
 //! - `kept`: vectors of texts, in memory and in a file beside the model.
 //!
 //! Rules kept here:
-//! - Nothing of it runs on the MCP thread. A search waits [`READ_WITHIN`] at most; whatever is
-//!   missing then makes it degraded, never an error.
+//! - Nothing of it runs on the MCP thread. A search waits [`READ_WITHIN`] at most for its own text;
+//!   whatever is missing then makes it degraded, never an error.
+//! - Nobody waits for tools: until all are encoded, which takes seconds to minutes, a search is
+//!   degraded at once.
 //! - The thread belongs to whoever holds a [`SentenceModel`], and ends with it.
 //! - Tools are compared only when all of a version are encoded: a part of them would be found in
 //!   place of the others.
@@ -135,7 +137,8 @@ impl SentenceModel {
         }
     }
 
-    /// A request as the model reads it; nothing if that takes too long or cannot be.
+    /// A request as the model reads it; nothing if that takes too long or cannot be, and nothing at
+    /// once while the tools are still being encoded.
     pub(super) async fn read(
         &self,
         (index, vectors): (&Arc<Index>, &RefCell<Option<ToolVectors>>),
@@ -143,16 +146,14 @@ impl SentenceModel {
     ) -> Option<SentenceReading> {
         let until = timer_now() + READ_WITHIN;
         self.prepare(index, vectors);
-        let (desk, mut known) = {
+        let (sentences, request) = {
             let vectors = vectors.borrow();
             let vectors = vectors.as_ref()?;
-            (Arc::clone(&vectors.desk), vectors.known.clone())
+            let sentences = vectors.known.borrow().clone()?;
+            (sentences, vectors.desk.put_request(text)?)
         };
-        let sentences =
-            timeout_at(until, known.wait_for(Option::is_some)).await.ok()?.ok()?.clone();
-        let request = desk.put_request(text)?;
         let request = timeout_at(until, request).await.ok()?.ok()??;
-        Some(SentenceReading { sentences: sentences?, request })
+        Some(SentenceReading { sentences, request })
     }
 }
 
@@ -169,4 +170,55 @@ fn teller(gateway: &Arc<Gateway>, desk: &Arc<ModelDesk>) -> Box<dyn Fn(ModelStat
 /// Where the model is that a config names.
 fn model_file(live: &Live) -> Option<PathBuf> {
     Some(live.folder.join(live.file.mcp.search.model_file()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_search::Document;
+
+    use super::{desk::Next, *};
+
+    /// A model whose thread is the test: it works when the test takes something from the desk.
+    fn idle() -> (SentenceModel, Arc<ModelDesk>) {
+        let desk = Arc::new(ModelDesk::default());
+        let at_work = AtWork { file: PathBuf::from("model.onnx"), desk: Arc::clone(&desk) };
+        (SentenceModel { at_work: RefCell::new(Some(at_work)) }, desk)
+    }
+
+    fn one_tool() -> Arc<Index> {
+        Arc::new(Index::build(vec![Document::plain("s", "alpha", "Converts a picture", [])]))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_while_tools_are_encoded() {
+        let (model, desk) = idle();
+        let (index, vectors) = (one_tool(), RefCell::default());
+        let began = timer_now();
+        assert!(model.read((&index, &vectors), "convert").await.is_none());
+        let Next::Tools(fill) = desk.next(false) else { panic!("the tools are on the desk") };
+        assert!(model.read((&index, &vectors), "convert").await.is_none());
+        assert_eq!(timer_now(), began, "no time passed");
+        assert!(matches!(desk.next(true), Next::Continue), "no request and no second fill waits");
+        // As soon as they are, the model is asked, and only that takes time.
+        let known = index.sentences(1, &[Some(vec![1.0])], &[Some(vec![1.0])]);
+        fill.told.send_replace(Some(Arc::new(known)));
+        let answer = async {
+            let Next::Request(asked) = desk.next(true) else { panic!("a request is on the desk") };
+            asked.told.send(Some(vec![0.5])).expect("the search waits");
+        };
+        let (read, ()) = tokio::join!(model.read((&index, &vectors), "convert"), answer);
+        assert_eq!(read.expect("the model read it").request, [0.5]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_not_read_in_time_is_done_without() {
+        let (model, desk) = idle();
+        let (index, vectors) = (one_tool(), RefCell::default());
+        model.prepare(&index, &vectors);
+        let Next::Tools(fill) = desk.next(false) else { panic!("the tools are on the desk") };
+        fill.told.send_replace(Some(Arc::default()));
+        let began = timer_now();
+        assert!(model.read((&index, &vectors), "convert").await.is_none());
+        assert_eq!(timer_now().duration_since(began), READ_WITHIN);
+    }
 }
