@@ -301,6 +301,12 @@ impl Server {
             "serving"
         );
         reload::warnings(source, &self.warnings);
+        self.announce_stores();
+    }
+
+    /// Logs which records are not kept although the config asks for it: their files were opened
+    /// before there was a log.
+    pub fn announce_stores(&self) {
         self.gateway.stores.announce();
     }
 

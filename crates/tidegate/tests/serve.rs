@@ -293,6 +293,23 @@ fn a_disk_that_takes_no_more_fails_no_request_and_is_told() {
     assert!(get(&served, "/api/decisions?limit=1").contains("a/ok"));
 }
 
+#[test]
+fn a_history_that_cannot_be_kept_is_told_at_the_start_and_nothing_waits_for_it() {
+    let folder = folder("foreign");
+    let config = format!("{ROUTES}history: {{ file: mine.txt }}\naudit: {{ file: no/a.jsonl }}\n");
+    write(&folder, "tidegate.yaml", &config);
+    write(&folder, "mine.txt", "a text of somebody's\n");
+    let mut served = Served::start(&folder, &[]);
+    let line = served.until("what=history");
+    assert!(line.contains("records are not kept") && line.contains("mine.txt"), "{line}");
+    assert!(line.contains("not a history of tidegate"), "{line}");
+    let line = served.until("what=audit");
+    assert!(line.contains("records are not kept") && line.contains("a.jsonl"), "{line}");
+    assert!(served.chat("fine", "").starts_with("HTTP/1.1 200"));
+    let text = fs::read_to_string(folder.join("mine.txt")).expect("it is still there");
+    assert_eq!(text, "a text of somebody's\n");
+}
+
 /// A request to `/mcp`; `session` is a header line with its end, or nothing.
 fn mcp_post(key: &str, session: &str, body: &str) -> String {
     format!(

@@ -74,6 +74,9 @@ pub enum HistoryProblem {
 /// Opens a file to write, and makes it if there is none.
 pub(super) fn open(path: &Path) -> Result<Connection, HistoryProblem> {
     let is_new = check_head(path)?;
+    if is_new {
+        make_private(path).map_err(HistoryProblem::Unreadable)?;
+    }
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -96,11 +99,12 @@ pub(super) fn open(path: &Path) -> Result<Connection, HistoryProblem> {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
         transaction.commit()?;
-        only_ours(path);
     }
     // A damaged file is found now, and not by a query in the middle of an incident.
     let checked: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if checked != "ok" {
+        // SQLite begins with a line that names the database.
+        let checked = checked.lines().last().unwrap_or_default();
         return Err(rusqlite::Error::SqliteFailure(
             rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
             Some(format!("the file is damaged: {checked}; move it away")),
@@ -156,13 +160,22 @@ fn check_head(path: &Path) -> Result<bool, HistoryProblem> {
     }
 }
 
-/// Who used what is nobody's business but the operator's.
-fn only_ours(path: &Path) {
+/// Makes an empty file that only its owner can read: who used what is nobody else's business.
+/// SQLite gives the write-ahead log beside it the same permissions, so they are set first.
+fn make_private(path: &Path) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    let file = options.open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        drop(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)));
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     }
-    #[cfg(not(unix))]
-    let _ = path;
+    drop(file);
+    Ok(())
 }

@@ -154,6 +154,24 @@ fn what_was_written_is_there_after_the_process_is_gone() {
     assert_eq!(count(&copy.file(), Question { caller: Some("ci".to_owned()), ..all() }), 1);
 }
 
+#[cfg(unix)]
+#[test]
+fn nobody_but_the_owner_can_read_the_file_or_its_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let history = start(&folder.file(), WEEK, "a").expect("a new file");
+    push(&history, 1, decision("alice"));
+    assert!(history.flush(PATIENCE));
+    let files = fs::read_dir(&folder.0).expect("the folder").flatten();
+    let modes = files.map(|it| {
+        let mode = it.metadata().expect("a file").permissions().mode() & 0o777;
+        (it.file_name().to_string_lossy().into_owned(), mode)
+    });
+    let modes: Vec<(String, u32)> = modes.collect();
+    assert!(modes.iter().any(|(name, _)| name.ends_with("-wal")), "{modes:?}");
+    assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
+}
+
 #[test]
 fn a_foreign_a_damaged_and_a_newer_file_are_refused_and_left_alone() {
     let folder = Folder::new();

@@ -119,6 +119,7 @@ fn greet(server: &Server, source: &Source, printer: &Printer) {
         printer.note(&render_all(source, server.warnings(), look(printer)));
     }
     printer.note(server.banner(printer.is_ascii()).trim_end());
+    server.announce_stores();
 }
 
 /// Follows signals and files until told to stop, or as long as `goes_on` says.

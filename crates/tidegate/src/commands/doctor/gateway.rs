@@ -108,7 +108,11 @@ fn records(snapshot: &SnapshotView) -> Vec<Finding> {
     let failed = stores.into_iter().filter(|(_, store, _)| store.status == "failed");
     let finding = |(name, store, fix): (&str, &StoreView, &str)| {
         let why = store.why.as_deref().map(calm).unwrap_or_default();
-        let words = format!("the {name} does not work: {why} ({} records lost)", store.dropped);
+        let lost = match store.dropped {
+            0 => String::new(),
+            dropped => format!(" ({dropped} records lost)"),
+        };
+        let words = format!("the {name} does not work: {why}{lost}");
         Finding::bad(CATEGORY, words).fix(fix)
     };
     failed.map(finding).collect()
