@@ -141,3 +141,11 @@ test("a copied command survives a shell", () => {
   assert.ok(command.includes("-d '{\"reason\":\"it'\\''s $HOME\"}'"), command);
   assert.ok(command.includes("http://h/api/backends/it'\\''s%20%24HOME/drain"), command);
 });
+
+test("a moment of another day is told with its date", () => {
+  const noon = new Date(2026, 10, 18, 12, 0, 0).getTime();
+  assert.equal(format.moment(noon + 60_000, noon), "12:01:00");
+  assert.equal(format.moment(noon + 43_200_000, noon), "2026-11-19 00:00:00");
+  assert.equal(format.moment(noon - 86_400_000, noon), "2026-11-17 12:00:00");
+  assert.equal(format.moment(null, noon), format.NONE);
+});

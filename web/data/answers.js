@@ -2,7 +2,7 @@
 // where the traffic went, when it heals, what changed. Pure functions from data to words; the
 // gateway has made every decision that is told here.
 
-import { clock, seconds, share, span } from "../lib/format.js";
+import { clock, moment, seconds, share, span } from "../lib/format.js";
 import { counted, grouped, isTroubled, signOfBackend } from "../lib/words.js";
 
 /** @typedef {import("./types.js").Snapshot} Snapshot */
@@ -24,7 +24,10 @@ export function answers(snapshot, changes, now) {
   const broken = snapshot.backends.filter(isTroubled);
   return [
     { question: "Who is hurt?", lines: hurt(snapshot) },
-    { question: "What broke, and why?", lines: bounded(broken.map(brokenLine), NOTHING_BROKE) },
+    {
+      question: "What broke, and why?",
+      lines: bounded(broken.map((it) => brokenLine(it, now)), NOTHING_BROKE),
+    },
     { question: "Where did the traffic go?", lines: bounded(traffic(snapshot), NOTHING_MOVED) },
     {
       question: "When does it heal?",
@@ -81,12 +84,13 @@ function hurt({ verdict, totals, routes, mcp, callers }) {
 
 /**
  * @param {Backend} it
+ * @param {number} now
  * @returns {Line}
  */
-function brokenLine(it) {
+function brokenLine(it, now) {
   const { word, tone } = signOfBackend(it);
   const why = it.why ?? it.standing_reason ?? it.action?.reason ?? "";
-  const since = it.since_unix_ms ? ` since ${clock(it.since_unix_ms)}` : "";
+  const since = it.since_unix_ms ? ` since ${moment(it.since_unix_ms, now)}` : "";
   return { backend: it.id, tone, text: `is ${word}${since}${why ? `: ${why}` : ""}` };
 }
 
@@ -153,7 +157,7 @@ function coping(id, backend) {
 function healLine(it, now) {
   if (it.standing === "drained" || it.standing === "held") {
     const until = it.standing_until_unix_ms ?? it.action?.until_unix_ms ?? null;
-    return { backend: it.id, text: until ? `is back at ${clock(until)}` : "when it is resumed" };
+    return { backend: it.id, text: until ? `is back at ${moment(until, now)}` : "when it is resumed" };
   }
   if (it.standing === "unconfigured") return { backend: it.id, text: "when its key is set" };
   const needs = it.needs ? `; needs ${it.needs}` : "";

@@ -40,6 +40,21 @@ export function clock(unixMs) {
 }
 
 /**
+ * A moment as it is told at another: the time of day, with the date where that is another day's.
+ * @param {number | null | undefined} unixMs
+ * @param {number} nowMs
+ */
+export function moment(unixMs, nowMs) {
+  if (unixMs == null) return NONE;
+  const day = (/** @type {number} */ ms) => {
+    const date = new Date(ms);
+    const two = (/** @type {number} */ it) => String(it).padStart(2, "0");
+    return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  };
+  return day(unixMs) === day(nowMs) ? clock(unixMs) : `${day(unixMs)} ${clock(unixMs)}`;
+}
+
+/**
  * A share: `0 %`, `12 %`, `99.9 %`. It says 100 only when nothing is missing.
  * @param {number | null | undefined} percent
  */

@@ -2,7 +2,7 @@
 // reason and an end, after which they undo themselves. They need a login.
 
 import { actionCommand } from "../lib/cli.js";
-import { clock } from "../lib/format.js";
+import { moment } from "../lib/format.js";
 import { Component, html } from "../lib/html.js";
 
 /** @typedef {import("../data/store.js").State} State */
@@ -51,7 +51,8 @@ export class Actions extends Component {
     return html`
       ${backend.action && html`<p>At work: ${backend.action.deed}
         ${backend.action.reason && ` (${backend.action.reason})`}
-        ${backend.action.until_unix_ms && ` until ${clock(backend.action.until_unix_ms)}`}.</p>`}
+        ${backend.action.until_unix_ms
+          && ` until ${moment(backend.action.until_unix_ms, app.now())}`}.</p>`}
       <p class="deeds">${DEEDS.filter((it) => it.deed !== "resume" || hasLease).map((it) => html`
         <button type="button" key=${it.deed} aria-pressed=${it.deed === deed ? "true" : "false"}
           onClick=${() => this.setState({ deed: it.deed === deed ? "" : it.deed, said: "" })}
@@ -99,7 +100,7 @@ export class Actions extends Component {
     this.setState({ isBusy: true, said: "" });
     try {
       const done = await app.act(chosen.deed, backend.id, lease);
-      const until = done.until_unix_ms ? ` until ${clock(done.until_unix_ms)}` : "";
+      const until = done.until_unix_ms ? ` until ${moment(done.until_unix_ms, app.now())}` : "";
       const result = done.result ? `: ${done.result}` : "";
       this.setState({
         isBusy: false, isBad: false, deed: "", reason: "",

@@ -1,7 +1,7 @@
 // One backend in full: its state and why, what an operator may do, its transitions, and the latest
 // requests that met it.
 
-import { clock, share, span } from "../lib/format.js";
+import { clock, moment, share, span } from "../lib/format.js";
 import { hashOf } from "../lib/hash.js";
 import { html } from "../lib/html.js";
 import { grouped, isTroubled, signOf, signOfBackend } from "../lib/words.js";
@@ -21,7 +21,7 @@ export function BackendStory({ app, state, story }) {
   return html`
     <p class="lead"><${StateSign} sign=${signOfBackend(backend)} />${" "}
       ${isTroubled(backend) ? storyOf(backend, app.now())
-        : `since ${clock(backend.since_unix_ms)}`}</p>
+        : `since ${moment(backend.since_unix_ms, app.now())}`}</p>
     ${story.sentence && html`<p>${story.sentence}</p>`}
     ${stats && html`<dl class="tally">
       <div><dd>${share(stats.ok_percent)}</dd><dt>ok</dt></div>
@@ -33,7 +33,7 @@ export function BackendStory({ app, state, story }) {
     </dl>`}
     <${Actions} key=${backend.id} app=${app} state=${state} backend=${backend} />
     <h3>Transitions</h3>
-    <${Transitions} id=${backend.id} story=${story} state=${state} />
+    <${Transitions} id=${backend.id} story=${story} state=${state} now=${app.now()} />
     <h3>Latest requests that met it</h3>
     ${story.recent.length === 0 && html`<p class="quiet">None that the gateway still knows.</p>`}
     <ol class="changes">${story.recent.map((it) => {
@@ -53,13 +53,13 @@ const TONES = { good: signOf("closed"), trial: signOf("half_open"), off: signOf(
 
 /**
  * Its transitions as the gateway tells them, else as far as the page has seen them.
- * @param {{ id: string, story: Story, state: State }} props
+ * @param {{ id: string, story: Story, state: State, now: number }} props
  */
-function Transitions({ id, story, state }) {
+function Transitions({ id, story, state, now }) {
   const told = story.transitions.map((it) => ({
     at: it.at_unix_ms, sign: signOf(it.to),
     text: `${signOf(it.from).word} → ${signOf(it.to).word}${it.detail ? `: ${it.detail}` : ""}`
-      + `${it.until_unix_ms ? `, until ${clock(it.until_unix_ms)}` : ""}`,
+      + `${it.until_unix_ms ? `, until ${moment(it.until_unix_ms, now)}` : ""}`,
   }));
   const seen = state.known.changes.filter((it) => it.id === id && it.kind === "transition")
     .map((it) => ({ at: it.at, sign: TONES[it.tone] ?? signOf("open"), text: it.text }));
@@ -68,7 +68,7 @@ function Transitions({ id, story, state }) {
   return html`
     <ol class="changes">${shown.map((it) => html`
       <li key=${it.at}>
-        <a href=${hashOf("backend", id, it.at)}><time>${clock(it.at)}</time></a>
+        <a href=${hashOf("backend", id, it.at)}><time>${moment(it.at, now)}</time></a>
         <span class="glyph ${it.sign.tone}" aria-hidden="true">${it.sign.glyph}</span>
         <span>${it.text}</span>
       </li>`)}

@@ -284,7 +284,7 @@ impl LeftOut {
         let mut notes = Vec::new();
         let mut tell = |count: usize, what: &str| {
             if count > 0 {
-                notes.push(format!("{count} {what} are left out"));
+                notes.push(format!("left out: {what} ({count})"));
             }
         };
         tell(self.mcp, "calls of MCP servers");

@@ -68,7 +68,7 @@ pub(crate) fn attempts_line(it: &DecisionShort, look: Look) -> String {
     sections::failover(it, wide).join("  ")
 }
 
-pub(crate) use sections::{attempt, remark};
+pub(crate) use sections::{attempt, is_failover, remark};
 
 /// How bad it is: larger is worse.
 #[must_use]

@@ -13,6 +13,7 @@ use tidegate_journal::api::{
 use crate::{
     events::StreamEvent,
     look::Look,
+    status::is_failover,
     words::{calm, clock},
 };
 
@@ -46,7 +47,8 @@ impl Watched {
                 }
             }
             "decision" => {
-                if let Some(decision) = read(&event.data) {
+                let decision: Option<DecisionShort> = read(&event.data);
+                if let Some(decision) = decision.filter(is_failover) {
                     self.failovers.insert(0, decision);
                     self.failovers.truncate(KEPT);
                 }

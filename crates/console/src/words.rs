@@ -93,6 +93,13 @@ pub fn date(unix_ms: u64) -> String {
     format!("{:04}-{month:02}-{of_month:02}T{}", era * 400 + year + carry, clock(unix_ms))
 }
 
+/// A moment as it is told at another: the time of day, with the date where that is another day's.
+#[must_use]
+pub fn moment(now_unix_ms: u64, at_unix_ms: u64) -> String {
+    let day = |unix_ms: u64| unix_ms / 86_400_000;
+    if day(now_unix_ms) == day(at_unix_ms) { clock(at_unix_ms) } else { date(at_unix_ms) }
+}
+
 /// Reads what [`date`] writes; seconds may be left out. The moment in milliseconds since 1970.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<u64> {
@@ -177,6 +184,14 @@ mod tests {
         assert_eq!(date(0), "1970-01-01T00:00:00Z");
         assert_eq!(date(951_782_400_000), "2000-02-29T00:00:00Z");
         assert_eq!(date(1_799_999_999_999), "2027-01-15T07:59:59Z");
+    }
+
+    #[test]
+    fn a_moment_of_another_day_has_its_date() {
+        let late = 1_799_999_999_999 / 86_400_000 * 86_400_000 + 86_340_000;
+        assert_eq!(moment(late, late + 59_000), "23:59:59Z");
+        assert_eq!(moment(late, late + 60_000), "2027-01-16T00:00:00Z");
+        assert_eq!(moment(late + 60_000, late), "2027-01-15T23:59:00Z");
     }
 
     #[test]

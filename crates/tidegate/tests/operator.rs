@@ -232,6 +232,11 @@ fn what_is_said_of_a_drain_or_hold_is_what_it_is() {
             assert_eq!(said.code, Some(1), "{said:?}");
             assert!(said.stderr.contains(words), "{said:?}");
         }
+        // A day from now has another date, which the time of day alone would hide.
+        let tomorrow = bed.run_with_token(&[verb, "beta/m", "--ttl", "24h"]).stdout;
+        let until = tomorrow.split_once(" until ").map_or("", |(_, rest)| rest);
+        assert!(until.starts_with("20") && until.contains('T'), "{tomorrow}");
+        assert_eq!(bed.run_with_token(&["resume", "beta/m"]).code, Some(0));
         let long = json(&bed.run_with_token(&[verb, "beta/m", "--ttl", "1h", "--json"]));
         let short = bed.run_with_token(&[verb, "beta/m", "--ttl", "2s"]);
         assert!(short.stdout.contains(", for 1h00m") || short.stdout.contains(", for 59m"));
@@ -272,7 +277,8 @@ fn a_backend_is_explained_with_its_evidence_and_re_entry() {
     assert_eq!(story.code, Some(0), "{story:?}");
     let text = &story.stdout;
     assert!(text.starts_with("alpha/m  ○ open  for "), "{text}");
-    for words in ["why: 3 × 500", "re-entry: at ", "closed → open:", "next: tidegate probe alpha/m"]
+    for words in
+        ["why: 3 × 500", "asked again: at ", "closed → open:", "next: tidegate probe alpha/m"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }

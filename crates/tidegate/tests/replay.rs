@@ -91,6 +91,12 @@ fn an_incident_replays_to_the_same_decisions_and_a_better_config_shows_the_impro
     let transitions = transitions.as_array().map_or(0, Vec::len);
     assert!(transitions > 3, "the outage was one: {transitions}");
 
+    let url = format!("http://{}", gate.server.admin_address());
+    let told = sim(&here, &["--from-live", "15m", "--json", "--admin", &url]);
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).expect("one JSON document");
+    assert_eq!(told["requests"], CLIENTS * EACH, "{told}");
+    assert!(told["scenario"].as_str().is_some_and(|it| it.contains("arrivals: recorded")));
+
     let again = sim(&here, &["--replay", "incident.yaml"]);
     let exactly = format!("the recording replays exactly: all {} requests", CLIENTS * EACH);
     assert!(again.stdout.contains(&exactly), "{again:?}");

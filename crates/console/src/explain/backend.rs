@@ -9,7 +9,7 @@ use tidegate_sim::paint::Tone;
 use crate::{
     look::Look,
     status::{attempts_line, remark},
-    words::{calm, clock, counted, filled, percent, span, took_or_dash, until},
+    words::{calm, counted, filled, moment, percent, span, took_or_dash, until},
 };
 
 /// Changes of state that are shown.
@@ -43,15 +43,15 @@ pub fn backend(story: &BackendStory, settings: &[Setting], now: u64, look: Look)
     if let Some(at) = it.re_entry_unix_ms.filter(|at| *at > now) {
         let needs = it.needs.as_ref().map(|needs| format!("; it needs {needs} to close"));
         let words = format!(
-            "re-entry: at {}, in {}{}",
-            clock(at),
+            "asked again: at {}, in {}{}",
+            moment(now, at),
             until(now, at),
             needs.unwrap_or_default()
         );
         lines.extend(indented(&words, look));
     } else if let Some(needs) = &it.needs {
         lines.extend(indented(
-            &format!("re-entry: trials are admitted now; it needs {needs} to close"),
+            &format!("asked again: trials are admitted now; it needs {needs} to close"),
             look,
         ));
     }
@@ -61,7 +61,7 @@ pub fn backend(story: &BackendStory, settings: &[Setting], now: u64, look: Look)
             settings.iter().map(|it| format!("{} {} ({})", it.name, it.value, it.place)).collect();
         lines.extend(indented(&format!("config: {}", shown.join(&look.dot())), look));
     }
-    section(&mut lines, "changes, newest first", look, &changes(story, look));
+    section(&mut lines, "changes, newest first", look, &changes(story, now, look));
     section(&mut lines, "requests, newest first", look, &recent(story, look));
     lines.push(String::new());
     lines.push(format!("next: {}", next(story)));
@@ -84,18 +84,18 @@ fn figures(story: &BackendStory, look: Look) -> String {
     format!("last 15 min: {}", facts.join(&look.dot()))
 }
 
-fn changes(story: &BackendStory, look: Look) -> Vec<String> {
+fn changes(story: &BackendStory, now: u64, look: Look) -> Vec<String> {
     let id = &story.backend.id;
     let change = |it: &TransitionView| {
         let whose =
             if it.backend == *id { String::new() } else { format!("{} ", calm(&it.backend)) };
         let words = format!("{} {} {}", it.from, look.arrow(), it.to).replace('_', "-");
-        (it.seq, format!("{} {whose}{words}: {}", clock(it.at_unix_ms), calm(&it.detail)))
+        (it.seq, format!("{} {whose}{words}: {}", moment(now, it.at_unix_ms), calm(&it.detail)))
     };
     let action = |it: &ActionView| {
         let reason = if it.reason.is_empty() { "no reason given" } else { &it.reason };
         let words = format!("{} by an operator: {}", it.deed, calm(reason));
-        (it.seq, format!("{} {words}", clock(it.at_unix_ms)))
+        (it.seq, format!("{} {words}", moment(now, it.at_unix_ms)))
     };
     let mut all: Vec<(u64, String)> = story.transitions.iter().map(change).collect();
     all.extend(story.actions.iter().map(action));

@@ -5,7 +5,7 @@ use tidegate_sim::paint::Tone;
 
 use crate::{
     look::Look,
-    words::{calm, clock, filled, until},
+    words::{calm, filled, moment, until},
 };
 
 /// The answer, line by line.
@@ -90,7 +90,7 @@ fn skipped_words(it: &WhatIfCandidate, now: u64) -> String {
         parts.push("something stands against it".to_owned());
     }
     let since = it.since_unix_ms.filter(|at| *at > 0 && it.why.is_some());
-    let since = since.map(|at| format!(" since {}", clock(at))).unwrap_or_default();
+    let since = since.map(|at| format!(" since {}", moment(now, at))).unwrap_or_default();
     let why = it.why.as_deref().map(|why| format!(": {}", calm(why))).unwrap_or_default();
     let re_entry = it.obstacles.iter().filter_map(|it| it.until_unix_ms).max();
     let re_entry = re_entry.filter(|at| *at > now);

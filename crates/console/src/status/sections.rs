@@ -9,7 +9,9 @@ use tidegate_sim::paint::Tone;
 use crate::{
     look::Look,
     table::{Align, Table, count, fit},
-    words::{calm, clock, counted, filled, grouped, percent, span, took, took_or_dash, until},
+    words::{
+        calm, clock, counted, filled, grouped, moment, percent, span, took, took_or_dash, until,
+    },
 };
 
 const LEFT: Align = Align::Left;
@@ -144,10 +146,16 @@ fn visible(text: &str) -> usize {
     columns
 }
 
+/// Whether a request hopped, failed, was refused, or was asked of a target against the odds. A
+/// session that moved is no failover: its request went to one target, which answered.
+pub(crate) fn is_failover(it: &DecisionShort) -> bool {
+    it.hops > 0 || it.relaxed || it.result != "ok"
+}
+
 /// The latest requests that hopped, failed or were refused.
 pub(super) fn failovers(list: &[DecisionShort], most: usize, look: Look) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for it in list.iter().take(most) {
+    for it in list.iter().filter(|it| is_failover(it)).take(most) {
         if lines.is_empty() {
             lines.push(look.paint().apply(Tone::Quiet, "FAILOVERS, newest first"));
         }
@@ -266,18 +274,50 @@ pub(super) fn records(snapshot: &SnapshotView, look: Look) -> Vec<String> {
     let mut lines: Vec<String> = failed
         .map(|(name, store)| {
             let why = store.why.as_deref().map(calm).unwrap_or_default();
-            let lost = counted(store.dropped, "record");
-            fit(&format!("the {name} is not written: {why} ({lost} lost)"), 400, look)
+            let lost = match store.dropped {
+                0 => String::new(),
+                dropped => format!(" ({} lost)", counted(dropped, "record")),
+            };
+            fit(&format!("the {name} is not written: {why}{lost}"), 400, look)
         })
         .flat_map(|line| filled(&line, look.width, 2))
         .collect();
     if let Some(reload) = snapshot.last_reload.as_ref().filter(|it| !it.ok) {
         let words = format!(
             "the config on disk was refused at {}: `tidegate check` says why; sha {} serves",
-            clock(reload.at_unix_ms),
+            moment(snapshot.at_unix_ms, reload.at_unix_ms),
             snapshot.config.sha,
         );
         lines.extend(filled(&words, look.width, 2));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_journal::api::decision::DecisionShort;
+
+    use super::failovers;
+    use crate::look::Look;
+
+    fn decision(id: &str, hops: u32, result: &str) -> DecisionShort {
+        let decision = json!({
+            "id": id, "n": 1, "kind": "llm", "at": 0, "at_unix_ms": 0, "took_ms": 1, "route": "r",
+            "path": "chat", "caller": "", "stream": false, "result": result, "status": 200,
+            "end": "answered", "hops": hops, "relaxed": false, "notable": true, "pin": "declined",
+            "attempts": [],
+        });
+        serde_json::from_value(decision).expect("a decision")
+    }
+
+    #[test]
+    fn a_session_that_moved_is_not_listed_as_a_failover() {
+        let list = [decision("req_moved", 0, "ok"), decision("req_hopped", 1, "ok")];
+        let look = Look { width: 80, is_ascii: false, has_colour: false };
+        let shown = failovers(&list, 6, look).join("\n");
+        assert!(shown.contains("req_hopped") && !shown.contains("req_moved"), "{shown}");
+        assert!(failovers(&list[..1], 6, look).is_empty());
+        assert_eq!(failovers(&[decision("req_failed", 0, "failed")], 6, look).len(), 2);
+    }
 }

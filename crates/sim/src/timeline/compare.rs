@@ -5,10 +5,11 @@
 
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
-use tidegate_config::duration::written;
 use tidegate_core::time::{Millis, Now};
 
-use super::{decisions::request_line, recording::RecordedRequest, report::TimelineReport};
+use super::{
+    decisions::request_line, judge::short, recording::RecordedRequest, report::TimelineReport,
+};
 use crate::paint::{Paint, Tone};
 
 /// Differences that are listed.
@@ -199,7 +200,7 @@ impl Replayed {
 
 impl Figure {
     fn shown(&self, value: u64) -> String {
-        if self.unit == "ms" { written(Millis(value)) } else { value.to_string() }
+        if self.unit == "ms" { short(Millis(value)) } else { value.to_string() }
     }
 
     fn change(&self) -> String {

@@ -12,7 +12,7 @@
 use clap::Args;
 use serde_json::json;
 use tidegate_config::duration::Duration;
-use tidegate_console::words::{calm, clock, span};
+use tidegate_console::words::{calm, moment, span};
 use tidegate_journal::api::actions::{ActionReply, ReloadReply};
 use tidegate_runtime::clock::Clock;
 
@@ -147,7 +147,8 @@ fn told(deed: Deed, reply: &ActionReply, gateway: &Gateway) -> String {
     let id = calm(&reply.backend);
     let now = Clock::start().unix_ms();
     let until = reply.until_unix_ms.map(|at| {
-        format!("until {}, for {}", clock(at), span(at.saturating_sub(now).div_ceil(1000) * 1000))
+        let lasts = span(at.saturating_sub(now).div_ceil(1000) * 1000);
+        format!("until {}, for {lasts}", moment(now, at))
     });
     let until = until.unwrap_or_default();
     let undo = format!("undo: tidegate resume {id}");

@@ -29,8 +29,8 @@ Examples:
 
 Next: `tidegate explain BACKEND`";
 
-/// The latest failovers.
-const NOTABLE: &str = "/api/decisions?notable=true&limit=20";
+/// Where failovers are found: among sessions that moved, of which an outage has many.
+const NOTABLE: &str = "/api/decisions?notable=true&since=15m&limit=300";
 
 /// Is anyone hurt? What is broken, and when does it heal?
 ///

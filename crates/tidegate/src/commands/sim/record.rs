@@ -98,6 +98,12 @@ fn history(path: &Path, args: &SimArgs, printer: &Printer) -> Result<ScenarioTex
 
 fn write(text: &ScenarioText, args: &SimArgs, printer: &Printer) -> Result<Exit, Exit> {
     let name = match &args.output {
+        None if args.format.json => {
+            let ScenarioText { yaml, requests, notes } = text;
+            let told = json!({ "requests": requests, "notes": notes, "scenario": yaml });
+            printer.result(&format!("{told:#}"));
+            return Ok(Exit::Done);
+        }
         None => {
             printer.result(&text.yaml);
             "FILE".to_owned()
@@ -113,7 +119,7 @@ fn write(text: &ScenarioText, args: &SimArgs, printer: &Printer) -> Result<Exit,
             path.display().to_string()
         }
     };
-    if args.format.json && args.output.is_some() {
+    if args.format.json {
         let told = json!({ "file": name, "requests": text.requests, "notes": text.notes });
         printer.result(&format!("{told:#}"));
         return Ok(Exit::Done);
