@@ -14,7 +14,7 @@ const LIVE = {
   login: { glyph: "✕", word: "login needed", tone: "off" },
 };
 
-const THEMES = { system: "◐ system", light: "○ light", dark: "● dark" };
+const THEMES = { system: "◐ theme: system", light: "○ theme: light", dark: "● theme: dark" };
 
 /** @param {{ app: any, state: State }} props */
 export function Header({ app, state }) {

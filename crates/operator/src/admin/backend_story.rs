@@ -10,7 +10,7 @@ use tidegate_journal::{
     question::Question,
 };
 
-use super::{Answer, error, json_of, snapshot};
+use super::{Answer, error, json_of, snapshot, verdict::wait};
 
 /// Changes of state that are told, the latest.
 const CHANGES: usize = 20;
@@ -72,14 +72,16 @@ fn sentence(gateway: &Gateway, it: &BackendView) -> String {
     };
     let mut text = format!("{} is {state}", it.id);
     let since = now.saturating_sub(it.since_unix_ms) / 1000;
-    text.push_str(&format!(", for {since} s"));
-    if let Some(why) = &it.why {
+    text.push_str(&format!(", for {}", wait(since)));
+    // Of what an operator does, the words above say it already.
+    let is_leased = matches!(it.standing.as_str(), "drained" | "held");
+    if let Some(why) = it.why.as_ref().filter(|_| !is_leased) {
         text.push_str(&format!(": {why}"));
     }
     text.push('.');
     if let Some(at) = it.re_entry_unix_ms {
         let seconds = at.saturating_sub(now).div_ceil(1000);
-        text.push_str(&format!(" It is asked again in {seconds} s."));
+        text.push_str(&format!(" It is asked again in {}.", wait(seconds)));
     }
     if let Some(needs) = &it.needs {
         text.push_str(&format!(" It needs {needs} to close."));

@@ -280,9 +280,17 @@ async fn a_drained_backend_gets_no_traffic_until_it_is_reset() {
     assert_eq!(done.status, 200, "{}", done.body);
     assert!(done.json()["until_unix_ms"].is_u64());
     assert_eq!(leads_to(&admin).await, "two/large");
+    let sentence = async |admin: &Rc<Admin>| {
+        let shown = ask(admin, "GET /api/snapshot", None, "").await.json();
+        shown["verdict"]["sentence"].as_str().unwrap_or_default().to_owned()
+    };
+    let told = sentence(&admin).await;
+    assert!(told.starts_with("one/small is drained by an operator (maintenance"), "{told}");
+    assert!(told.contains("goes to two/large"), "{told}");
     let done = ask(&admin, "POST /api/backends/one%2Fsmall/reset", token, "").await;
     assert_eq!(done.status, 200, "{}", done.body);
     assert_eq!(leads_to(&admin).await, "one/small");
+    assert_eq!(sentence(&admin).await, "Nothing stands against any backend.");
     let unknown = ask(&admin, "POST /api/backends/nobody/drain", token, "").await;
     assert_eq!(unknown.status, 404);
 }

@@ -34,7 +34,7 @@ pub(super) fn of(
     VerdictView {
         level: level.to_owned(),
         headline: headline(level, client_failures),
-        sentence: sentence(now_unix_ms, figures, &broken, routes, next),
+        sentence: sentence(now_unix_ms, figures, (backends, &broken), routes, next),
         client_failures,
         requests: totals.requests,
         rps: totals.rps,
@@ -62,29 +62,25 @@ fn headline(level: &str, failures: u64) -> String {
 fn sentence(
     now_unix_ms: u64,
     figures: &Figures,
-    broken: &[&BackendView],
+    (backends, broken): (&[BackendView], &[&BackendView]),
     routes: &[RouteView],
     next: Option<u64>,
 ) -> String {
-    let mut sentences = Vec::new();
-    for it in broken.iter().take(NAMED) {
-        let why = it.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        let state = match it.standing.as_str() {
-            "drained" => "drained by an operator",
-            "held" => "held open by an operator",
-            _ if it.state == "open" => "open",
-            _ if it.state == "half_open" => "half-open and on trial",
-            _ => "not usable at the moment",
-        };
-        sentences.push(format!("{} is {state}{why}.", it.id));
-    }
+    let mut sentences: Vec<String> = broken.iter().take(NAMED).map(|it| state_of(it)).collect();
     if broken.len() > NAMED {
         sentences.push(format!("{} more are not healthy.", broken.len() - NAMED));
+    }
+    // A backend that is healthy and not in use is no trouble, but whoever looks must know of it.
+    let is_idle = |it: &&BackendView| it.standing != "active" && !is_named(broken, &it.id);
+    let idle: Vec<&BackendView> = backends.iter().filter(is_idle).collect();
+    sentences.extend(idle.iter().take(NAMED).map(|it| state_of(it)));
+    if idle.len() > NAMED {
+        sentences.push(format!("{} more are not in use.", idle.len() - NAMED));
     }
     let moved = figures.moves.declined;
     let is_affected = |route: &&RouteView| {
         let mut members = route.tiers.iter().flatten();
-        members.any(|it| broken.iter().any(|broken| broken.id == it.target))
+        members.any(|it| is_named(broken, &it.target) || is_named(&idle, &it.target))
     };
     let to: Vec<String> = routes
         .iter()
@@ -107,7 +103,8 @@ fn sentence(
         let first = broken.iter().find(|it| it.re_entry_unix_ms == Some(next));
         let needs = first.and_then(|it| it.needs.as_ref());
         let needs = needs.map(|needs| format!("; it needs {needs}")).unwrap_or_default();
-        sentences.push(format!("The next re-entry is in {seconds} s{needs}."));
+        let who = first.map_or("the next backend", |it| it.id.as_str());
+        sentences.push(format!("{who} is asked again in {}{needs}.", wait(seconds)));
     }
     if sentences.is_empty() {
         sentences.push("Nothing stands against any backend.".to_owned());
@@ -115,6 +112,48 @@ fn sentence(
     sentences.join(" ")
 }
 
+fn is_named(backends: &[&BackendView], id: &str) -> bool {
+    backends.iter().any(|it| it.id == id)
+}
+
+/// What a backend is, and why.
+fn state_of(it: &BackendView) -> String {
+    let reason = it.action.as_ref().map(|it| it.reason.clone()).filter(|it| !it.is_empty());
+    let (state, why) = match it.standing.as_str() {
+        "drained" => ("drained by an operator", reason),
+        "held" => ("held open by an operator", reason),
+        "unconfigured" => ("skipped, because no key of its provider can be resolved", None),
+        _ if it.state == "open" => ("open", it.why.clone()),
+        _ if it.state == "half_open" => ("half-open and on trial", it.why.clone()),
+        _ => ("not usable at the moment", it.why.clone()),
+    };
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    format!("{} is {state}{why}.", it.id)
+}
+
+/// A time to wait, as people say it: `45 s`, `30 min`, `23 h 59 min`.
+pub(super) fn wait(seconds: u64) -> String {
+    match seconds {
+        0..=120 => format!("{seconds} s"),
+        121..7_200 => format!("{} min", seconds.div_ceil(60)),
+        _ => match (seconds / 3_600, seconds % 3_600 / 60) {
+            (hours, 0) => format!("{hours} h"),
+            (hours, minutes) => format!("{hours} h {minutes} min"),
+        },
+    }
+}
+
 fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wait;
+
+    #[test]
+    fn a_wait_is_told_in_units_that_people_use() {
+        let told = [0, 45, 120, 121, 600, 7_200, 86_399].map(wait);
+        assert_eq!(told, ["0 s", "45 s", "120 s", "3 min", "10 min", "2 h", "23 h 59 min"]);
+    }
 }
