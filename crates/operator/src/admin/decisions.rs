@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use tidegate_core::time::Now;
+use tidegate_core::{outcome::OutcomeKind, time::Now};
 use tidegate_gateway::{gateway::Gateway, stores::Stores};
 use tidegate_journal::{
     api::decision::DecisionList,
     question::{OlderQuestion, Question},
     request_id::{RequestId, SessionFingerprint},
+    result::RequestResult,
 };
 
 use super::{Answer, error, json_of, query::Query};
@@ -106,6 +107,12 @@ fn question(gateway: &Gateway, query: Option<&str>) -> Result<(Question, Option<
         Some("true") => true,
         Some(_) => return Err("`notable` is `true` or `false`".to_owned()),
     };
+    let outcomes = OutcomeKind::ALL.map(OutcomeKind::word);
+    let results = RequestResult::ALL.map(RequestResult::word);
+    let sets = [("outcome", &outcomes[..]), ("result", &results), ("kind", &["llm", "mcp"])];
+    for (name, words) in sets {
+        one_of(&query, name, words)?;
+    }
     let session = query.get("session").and_then(SessionFingerprint::of);
     let row = query.get("cursor").and_then(|it| it.strip_prefix(ROW));
     let row = row.map(str::parse).transpose().map_err(|_| "`cursor` is not one of ours")?;
@@ -128,6 +135,17 @@ fn question(gateway: &Gateway, query: Option<&str>) -> Result<(Question, Option<
         limit: query.number("limit", (1, LIMIT_MAX))?.unwrap_or(LIMIT) as usize,
     };
     Ok((question, row))
+}
+
+/// A word that no decision has would find nothing, and leave the reader to guess why.
+fn one_of(query: &Query, name: &str, words: &[&str]) -> Result<(), String> {
+    match query.get(name) {
+        Some(word) if !words.contains(&word) => {
+            let words: Vec<String> = words.iter().map(|it| format!("`{it}`")).collect();
+            Err(format!("`{name}` is one of {}", words.join(", ")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `GET /api/decisions/{id}`.

@@ -93,6 +93,14 @@ fn every_kind_of_request_leaves_exactly_one_decision() {
     assert_eq!(decisions(&gate, "?result=refused").len(), 3);
     assert_eq!(decisions(&gate, "?since=1h&limit=2").len(), 2);
     assert_eq!(gate.admin("/api/decisions?rout=r").status, 400);
+    for (query, choice) in
+        [("outcome=slow", "`overloaded`"), ("result=bad", "`failed`"), ("kind=x", "`mcp`")]
+    {
+        let refused = gate.admin(&format!("/api/decisions?{query}"));
+        assert_eq!(refused.status, 400, "{query}");
+        let told = refused.json()["error"]["message"].to_string();
+        assert!(told.contains(choice), "{query}: {told}");
+    }
 }
 
 #[test]
