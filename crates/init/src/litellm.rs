@@ -62,8 +62,11 @@ pub(crate) fn import(root: &Item<'_>, variables: &mut Variables, notes: &mut Not
 
 impl Reading<'_> {
     fn deployments(&mut self, root: &Item<'_>) -> Vec<Deployment> {
-        let list = root.get("model_list").map(|list| list.items()).unwrap_or_default();
-        list.iter().filter_map(|item| self.deployment(item)).collect()
+        let Some(list) = root.get("model_list") else { return Vec::new() };
+        if list.items().is_empty() {
+            self.notes.drop(&list, "it is not a list of deployments");
+        }
+        list.items().iter().filter_map(|item| self.deployment(item)).collect()
     }
 
     /// One route per model group, in the order of the file.

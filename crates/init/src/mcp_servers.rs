@@ -22,8 +22,6 @@ const SECRET_ARGUMENT: &str = "an argument looks like a secret, and `command` ho
                                pass it by an environment variable under `env`";
 const SECRET_URL: &str = "its url looks as if it held a secret, and a url holds no references; \
                           write the server by hand, with the secret in a header";
-const OLD_TRANSPORT: &str = "its transport, HTTP with SSE, was replaced by streamable HTTP; check \
-                             that the server answers at this url";
 
 /// Reads a list of servers.
 pub(crate) fn import(
@@ -102,9 +100,7 @@ fn server(
             "headers" | "extra_headers" | "static_headers" if !is_program => {
                 insert_map(&mut settings, "headers", values.of_headers(&part));
             }
-            "type" | "transport" if part.text() == Some("sse") => {
-                notes.change(&part, OLD_TRANSPORT)
-            }
+            // Which transport a server has is found out when it is connected to, also the old one.
             "type" | "transport" => {}
             "disabledTools" | "disallowed_tools" => tools(&mut settings, "exclude", &part, notes),
             "allowed_tools" => tools(&mut settings, "include", &part, notes),

@@ -14,7 +14,7 @@ pub(crate) struct Vendor {
     pub(crate) litellm: &'static [&'static str],
     /// Variables that may hold its key, the usual one first.
     pub(crate) variables: &'static [&'static str],
-    /// `openai` or `anthropic`.
+    /// Its `api` in the config.
     pub(crate) api: &'static str,
     /// Its base url; none: the default of the api.
     pub(crate) url: Option<&'static str>,

@@ -120,8 +120,8 @@ impl Reading<'_> {
                 None => {
                     let word = word.chars().take(40).collect::<String>();
                     let reason = format!(
-                        "`{word}` is not a vendor that can be reached: api is \
-                                          `openai` or `anthropic`"
+                        "`{word}` has an api that is not supported: `api` is `openai`, \
+                         `anthropic` or `gemini`"
                     );
                     self.notes.drop(item, reason);
                     return None;
@@ -279,9 +279,8 @@ fn parameter_reason(key: &str) -> &'static str {
         "rpm" | "tpm" | "max_parallel_requests" => {
             "limits per target are not supported; a provider's own rate limits are followed"
         }
-        "temperature" | "max_tokens" | "top_p" | "drop_params" | "additional_drop_params" => {
-            "requests are passed on as the client sent them"
-        }
+        "temperature" | "max_tokens" | "top_p" => "such values are the client's to send",
+        "drop_params" | "additional_drop_params" => super::settings::CONVERSION,
         "input_cost_per_token" | "output_cost_per_token" => "costs are not counted",
         "num_retries" | "max_retries" => "a failed attempt goes to another target instead",
         key if is_sensitive(key) || key.starts_with("aws_") || key.starts_with("vertex_") => {

@@ -9,6 +9,13 @@ use crate::item::Item;
 /// test asks for our own word (`open_for`) everywhere else.
 const PAUSE: &str = concat!("cool", "down_time");
 
+const SHARED_STATE: &str = "set `state.redis` and `state.secret` where replicas are to share what \
+                            they learn; docs/fleet.md says when that is worth it";
+const NO_CALLBACKS: &str = "there are no callbacks: metrics are at /metrics, and `telemetry` sends \
+                            traces and metrics to an OpenTelemetry collector";
+pub(super) const CONVERSION: &str = "what a target cannot take is left out when a request is \
+                                     converted for it, and `x-tidegate-lost` names it";
+
 impl Reading<'_> {
     /// `router_settings`.
     pub(super) fn router(&mut self, settings: &Item<'_>) {
@@ -21,7 +28,7 @@ impl Reading<'_> {
                 }
                 _ if self.is_shared(key, &item) => {}
                 _ if key.starts_with("redis_") => {
-                    self.notes.drop(&item, "replicas do not share state by Redis in this version");
+                    self.notes.drop(&item, SHARED_STATE);
                 }
                 _ => self.notes.drop(&item, "there is no such setting"),
             }
@@ -37,11 +44,11 @@ impl Reading<'_> {
                 }
                 "request_timeout" => self.deadline(&item),
                 "drop_params" | "modify_params" => {
-                    self.notes.drop(&item, "requests are passed on as the client sent them");
+                    self.notes.drop(&item, CONVERSION);
                 }
                 "cache" | "cache_params" => self.notes.drop(&item, "answers are not cached"),
                 "callbacks" | "success_callback" | "failure_callback" | "service_callback" => {
-                    self.notes.drop(&item, "there are no callbacks; metrics are at /metrics");
+                    self.notes.drop(&item, NO_CALLBACKS);
                 }
                 _ if self.is_shared(key, &item) => {}
                 _ => self.notes.drop(&item, "there is no such setting"),

@@ -128,3 +128,33 @@ fn a_file_whose_parts_all_fail_has_nothing_to_serve() {
     assert_eq!(imported.notes.len(), 1);
     assert!(imported.draft.finish(&ProcessEnvironment).is_err());
 }
+
+#[test]
+fn a_note_says_what_this_gateway_has_in_place_of_a_setting() {
+    let text = "\
+model_list:
+  - { model_name: a, litellm_params: { model: bedrock/x } }
+  - { model_name: b, litellm_params: { model: groq/x } }
+router_settings: { redis_host: localhost }
+litellm_settings: { drop_params: true, callbacks: [x] }
+";
+    let (_, notes) = check(text);
+    let words = [
+        ("model_list[0]", "`gemini`"),
+        ("router_settings.redis_host", "`state.redis`"),
+        ("litellm_settings.drop_params", "`x-tidegate-lost`"),
+        ("litellm_settings.callbacks", "`telemetry`"),
+    ];
+    for (path, word) in words {
+        let note = notes.iter().find(|note| note.path == path).expect("a note");
+        assert!(note.reason.contains(word), "{path}: {}", note.reason);
+    }
+}
+
+#[test]
+fn a_list_of_models_that_is_none_is_said() {
+    let (_, notes) = check("model_list: 7\nmcp_servers: { a: { command: x } }\n");
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert_eq!((note.line, note.path.as_str()), (1, "model_list"));
+    assert!(note.reason.contains("not a list"), "{}", note.reason);
+}

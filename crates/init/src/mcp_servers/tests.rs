@@ -80,3 +80,10 @@ fn a_part_that_check_would_refuse_is_left_out_with_the_reason() {
     assert_eq!((note.line, note.path.as_str()), (2, "mcpServers.bad"));
     assert!(note.reason.contains("TG"), "{}", note.reason);
 }
+
+#[test]
+fn a_server_of_the_old_transport_is_carried_over_without_a_remark() {
+    let text = r#"{"servers": {"old": {"type": "sse", "url": "http://127.0.0.1:9/sse"}}}"#;
+    let (finished, notes) = check(text);
+    assert_eq!((finished.counts.servers, notes.len()), (1, 0), "{notes:?}");
+}
