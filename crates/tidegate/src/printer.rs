@@ -16,6 +16,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
 use crate::exit::Exit;
+use crate::wrap;
 
 /// How much talk there is on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,9 +155,22 @@ impl Printer {
 
     /// Columns of the terminal; where there is none, `COLUMNS`, else 80.
     pub(crate) fn width(&self) -> usize {
+        self.known_width().unwrap_or(80)
+    }
+
+    /// The same; none where there is neither, so that whoever reads a pipe gets whole lines.
+    pub(crate) fn known_width(&self) -> Option<usize> {
         let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
         let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        terminal.or_else(columns).unwrap_or(80)
+        terminal.or_else(columns)
+    }
+
+    /// A text of whole lines, fitted to the width where there is one.
+    pub(crate) fn fitted(&self, text: String) -> String {
+        match self.known_width() {
+            Some(width) => wrap::hanging(&text, width),
+            None => text,
+        }
     }
 
     /// The exit code of a run that ended with `answer`, given what became of its output.

@@ -50,9 +50,39 @@ pub(crate) fn fill(words: &[&str], width: usize, indent: usize) -> String {
     out
 }
 
+/// `text` with every line that is wider than `width` filled to it: what does not fit stands below,
+/// two columns further in than the line begins. Lines that fit stay as they are.
+pub(crate) fn hanging(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        if line.chars().count() <= width {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let indent = line.chars().take_while(|it| *it == ' ').count();
+        let filled = fill(&words, width.saturating_sub(indent).max(1), 2);
+        for part in filled.lines() {
+            out.push_str(&" ".repeat(indent));
+            out.push_str(part);
+            out.push('\n');
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{fill, wrap};
+    use super::{fill, hanging, wrap};
+
+    #[test]
+    fn a_line_that_is_too_wide_goes_on_below_further_in() {
+        let text = "short   and kept\n  one two three four\n";
+        assert_eq!(hanging(text, 16), "short   and kept\n  one two three\n    four\n");
+        assert_eq!(hanging("  averyveryverylongword\n", 5), "  averyveryverylongword\n");
+        assert_eq!(hanging("", 5), "");
+    }
 
     #[test]
     fn a_paragraph_is_filled_and_an_example_is_kept() {

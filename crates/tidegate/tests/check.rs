@@ -294,3 +294,25 @@ fn a_model_that_is_no_file_or_that_nobody_asks_is_told() {
     let run = check(&folder, &[]);
     assert!(run.stdout.contains("only with `mcp.tools: search`"), "{}", run.stdout);
 }
+
+#[test]
+fn the_summary_fits_60_80_and_120_columns() {
+    let folder = folder("widths");
+    let config = "\
+providers:
+  near: { api: anthropic, url: http://127.0.0.1:11434 }
+  far: { api: openai, url: https://example.com/v1 }
+routes:
+  fast:
+    tiers: [[near/claude-sonnet-4-5], [far/gpt-5-mini]]
+";
+    fs::write(folder.join("tidegate.yaml"), config).expect("the folder takes files");
+    for columns in [60, 80, 120] {
+        let mut command = program(&folder);
+        let text = run(command.arg("check").env("COLUMNS", columns.to_string())).stdout;
+        let summary = text.split_once("tidegate.yaml is sound").map_or("", |(_, rest)| rest);
+        let widest = summary.lines().map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= columns), "{columns}: {text}");
+        assert!(summary.contains("clients lose"), "{text}");
+    }
+}

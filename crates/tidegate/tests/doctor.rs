@@ -123,3 +123,21 @@ mcp:
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("cannot be written"), "it is not overwritten: {}", again.stderr);
 }
+
+#[test]
+fn findings_fit_60_80_and_120_columns() {
+    let folder = support::folder("doctor-widths");
+    write(
+        &folder,
+        "providers: { far: { api: openai, key: env:A_VARIABLE_WITH_A_LONG_NAME } }\n\
+         routes: { fast: { tiers: [[far/large]] } }\n",
+    );
+    for columns in [60, 80, 120] {
+        let mut command = program(&folder);
+        command.args(["doctor", "--offline"]).env("COLUMNS", columns.to_string());
+        let text = run(&mut command).stdout;
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= columns), "{columns}: {text}");
+        assert!(text.contains("A_VARIABLE_WITH_A_LONG_NAME"), "{text}");
+    }
+}

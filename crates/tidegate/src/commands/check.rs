@@ -121,7 +121,8 @@ fn findings(source: &Source, report: &Report, printer: &Printer) -> String {
     let look = Look { color: printer.has_colour(), ascii: printer.is_ascii() };
     let problems = render_all(source, &report.problems, look);
     let gap = if problems.is_empty() { "" } else { "\n" };
-    format!("{problems}{gap}{}", report.summary(printer.width(), printer.is_ascii()))
+    let summary = report.summary(printer.width(), printer.is_ascii());
+    format!("{problems}{gap}{}", printer.fitted(summary))
 }
 
 fn unreadable(args: &CheckArgs, source: &Source, report: &Report, printer: &Printer) -> Exit {

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &DoctorArgs, printer: &Printer) -> Exit {
     if args.json {
         printer.result(&format!("{document:#}"));
     } else {
-        printer.result(&finding::text(&findings, printer.is_ascii()));
+        printer.result(&printer.fitted(finding::text(&findings, printer.is_ascii())));
     }
     if let Some(path) = &args.report {
         let config = loaded.as_ref().map(|(_, config)| config);
@@ -133,12 +133,17 @@ fn config(args: &DoctorArgs, findings: &mut Vec<Finding>) -> Option<(Source, Con
     loaded.config.map(|config| (source, config))
 }
 
+/// A file is read again by itself; the environment of a process stays as it was at its start.
+const MISSING_SECRET: &str = "set the variable and restart the gateway, or write the file; until \
+                              then whatever needs it is skipped";
+
 /// Whether every secret that the config refers to can be resolved.
 fn credentials(source: &Source, config: &Config, findings: &mut Vec<Finding>) {
     let mut look = |whose: String, secret: &SecretRef| {
         let finding = match secret.resolve(&ProcessEnvironment, source.folder()) {
-            Err(problem) => Finding::bad("credentials", format!("{whose}: {problem}"))
-                .fix("set it, then reload; until then whatever needs it is skipped"),
+            Err(problem) => {
+                Finding::bad("credentials", format!("{whose}: {problem}")).fix(MISSING_SECRET)
+            }
             Ok(_) if secret.is_literal() => {
                 Finding::warning("credentials", format!("{whose} stands in the config file itself"))
                     .fix("write `env:NAME` or `file:path` instead")
