@@ -400,8 +400,9 @@ impl JournalState {
         }
         let (at, bytes) = (decision.ended(), decision.bytes());
         if !decision.is_notable() {
-            let gone = self.plain.push(at, bytes, (self.n, decision));
-            return self.evict(&gone);
+            let evicted = &mut self.evicted;
+            let gone = |(n, _): Numbered| *evicted = n.max(*evicted);
+            return self.plain.push(at, bytes, (self.n, decision), gone);
         }
         if self.may_stream(at) {
             let body = EventBody::Decision(self.n, Arc::clone(&decision));
@@ -409,13 +410,9 @@ impl JournalState {
         } else {
             self.omitted += 1;
         }
-        let gone = self.notable.push(at, bytes, (self.n, decision));
-        self.evict(&gone);
-    }
-
-    fn evict(&mut self, gone: &[Numbered]) {
-        let largest = gone.iter().map(|(n, _)| *n).max();
-        self.evicted = self.evicted.max(largest.unwrap_or(0));
+        let evicted = &mut self.evicted;
+        let gone = |(n, _): Numbered| *evicted = n.max(*evicted);
+        self.notable.push(at, bytes, (self.n, decision), gone);
     }
 
     /// Whether one more notable decision may be told singly in this second.
@@ -436,16 +433,18 @@ impl JournalState {
                 sink.push(Record::Event(Arc::clone(&event)));
             }
         }
-        let gone = self.events.push(at, event.bytes(), event);
+        let mut gone = Vec::new();
+        self.events.push(at, event.bytes(), event, |it| gone.push(it));
         self.forget(gone);
     }
 
     fn trim(&mut self, now: Now) {
-        let gone = self.plain.trim(now);
-        self.evict(&gone);
-        let gone = self.notable.trim(now);
-        self.evict(&gone);
-        let gone = self.events.trim(now);
+        let evicted = &mut self.evicted;
+        let mut gone = |(n, _): Numbered| *evicted = n.max(*evicted);
+        self.plain.trim(now, &mut gone);
+        self.notable.trim(now, &mut gone);
+        let mut gone = Vec::new();
+        self.events.trim(now, |it| gone.push(it));
         self.forget(gone);
     }
 

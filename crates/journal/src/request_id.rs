@@ -37,23 +37,30 @@ impl RequestId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(PREFIX)?.as_bytes();
-        if digits.len() != DIGITS {
-            return None;
-        }
-        // Two words, because arithmetic on 128 bits is twice the work in every step.
-        let word = |half: &[u8]| -> Option<u64> {
-            half.iter().try_fold(0_u64, |word, byte| {
-                let digit = match byte {
-                    b'0'..=b'9' => byte - b'0',
-                    b'a'..=b'f' => byte - b'a' + 10,
-                    _ => return None,
-                };
-                Some(word << 4 | u64::from(digit))
-            })
-        };
-        let (high, low) = digits.split_at(DIGITS / 2);
-        Some(Self(u128::from(word(high)?) << 64 | u128::from(word(low)?)))
+        let digits: &[u8; DIGITS] = digits.try_into().ok()?;
+        let (chunks, _) = digits.as_chunks::<8>();
+        chunks.iter().try_fold(Self(0), |read, chunk| {
+            Some(Self(read.0 << 32 | u128::from(eight_digits(*chunk)?)))
+        })
     }
+}
+
+/// The number that eight hexadecimal digits in lower case stand for. Every request is recorded, so
+/// all eight are read at once, each in its own byte of a word.
+fn eight_digits(digits: [u8; 8]) -> Option<u32> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_be_bytes(digits);
+    // Letters have the bit 0x40, and `a` is 10 with 1 in its low half.
+    let values = (word & (0x0f * EACH)) + 9 * ((word >> 6) & EACH);
+    let is_letter = ((values + 6 * EACH) >> 4) & EACH;
+    // What is not a digit is not what its value is written as.
+    let written = values + 0x30 * EACH + 0x27 * is_letter;
+    if values & (0xf0 * EACH) != 0 || written != word {
+        return None;
+    }
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) as u32)
 }
 
 impl fmt::Display for RequestId {
@@ -98,6 +105,25 @@ mod tests {
         for wrong in ["", "req_", "req_12", "req_zz1f00000000000000000000000000aa", "x"] {
             assert_eq!(RequestId::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn every_byte_but_a_digit_in_lower_case_is_refused_in_every_place() {
+        let id = RequestId::of_bits(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210);
+        let text = id.to_string();
+        assert_eq!(RequestId::parse(&text), Some(id));
+        for place in 4..text.len() {
+            for byte in 0..128_u8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[place] = byte;
+                let changed = String::from_utf8(bytes).expect("ASCII");
+                let is_digit = matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+                let read = RequestId::parse(&changed);
+                assert_eq!(read.is_some(), is_digit, "{changed}");
+                assert_eq!(read.map(|it| it.to_string()), is_digit.then_some(changed));
+            }
+        }
+        assert_eq!(RequestId::parse(&"é".repeat(18)), None);
     }
 
     #[test]

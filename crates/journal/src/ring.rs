@@ -30,16 +30,15 @@ impl<T> Ring<T> {
         Self { slots: VecDeque::new(), bytes: 0, bytes_max, cut_at: None }
     }
 
-    /// Keeps a record; gives those that had to go.
-    pub(crate) fn push(&mut self, at: Now, bytes: usize, record: T) -> Vec<T> {
+    /// Keeps a record; `gone` is told of those that had to go.
+    pub(crate) fn push(&mut self, at: Now, bytes: usize, record: T, gone: impl FnMut(T)) {
         self.slots.push_back(Slot { at, bytes, record });
         self.bytes += bytes;
-        self.trim(at)
+        self.trim(at, gone);
     }
 
-    /// Drops what is too old, and what does not fit.
-    pub(crate) fn trim(&mut self, now: Now) -> Vec<T> {
-        let mut gone = Vec::new();
+    /// Drops what is too old, and what does not fit, and tells of each.
+    pub(crate) fn trim(&mut self, now: Now, mut gone: impl FnMut(T)) {
         while let Some(first) = self.slots.front() {
             let is_old = now.since(first.at) > KEPT_FOR;
             if !is_old && self.bytes <= self.bytes_max {
@@ -50,13 +49,12 @@ impl<T> Ring<T> {
                 self.cut_at = Some(slot.at);
             }
             self.bytes -= slot.bytes;
-            gone.push(slot.record);
+            gone(slot.record);
         }
         // A burst must not leave its room behind.
         if self.slots.capacity() > 64 && self.slots.len() < self.slots.capacity() / 4 {
             self.slots.shrink_to(self.slots.len() * 2);
         }
-        gone
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
@@ -86,18 +84,21 @@ mod tests {
     fn it_keeps_fifteen_minutes_or_its_bytes_whichever_is_less() {
         let mut ring = Ring::new(100);
         for number in 0..10 {
-            ring.push(Now(number), 30, number);
+            ring.push(Now(number), 30, number, drop);
         }
         assert_eq!(ring.iter().copied().collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!((ring.bytes(), ring.complete_since(Now(9))), (90, Now(6)));
-        let gone = ring.trim(Now(KEPT_FOR.0 + 9));
+        let mut gone = Vec::new();
+        ring.trim(Now(KEPT_FOR.0 + 9), |it| gone.push(it));
         assert_eq!((gone, ring.len(), ring.bytes()), (vec![7, 8], 1, 30));
     }
 
     #[test]
     fn a_record_that_is_larger_than_the_ring_is_not_kept() {
         let mut ring = Ring::new(100);
-        assert_eq!(ring.push(Now(0), 101, 'x'), ['x']);
+        let mut gone = Vec::new();
+        ring.push(Now(0), 101, 'x', |it| gone.push(it));
+        assert_eq!(gone, ['x']);
         assert_eq!(ring.bytes(), 0);
     }
 }
