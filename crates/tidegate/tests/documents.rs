@@ -6,7 +6,8 @@
 //! Only the result (stdout) is compared; commands that are not `tidegate` are left alone.
 //!
 //! Commands in shell blocks have no output to compare. Those of every document must exist, with all
-//! their options, and those that the README says to try on the demo must work on it.
+//! their options; those that the README says to try on the demo must work on it, and those of the
+//! pages for operators on a gateway with the targets that the pages speak of.
 
 mod support;
 
@@ -193,4 +194,61 @@ fn what_the_readme_tries_on_the_demo_works() {
         tried += 1;
     }
     assert!(tried >= 5, "only {tried} commands were tried");
+}
+
+/// Pages whose commands are tried, and how many of them there are at least.
+const TRIED: &[(&str, usize)] = &[
+    ("docs/install.md", 3),
+    ("docs/failover.md", 6),
+    ("docs/operating.md", 8),
+    ("docs/simulator.md", 3),
+];
+
+/// The targets that the pages speak of, inside the process.
+const PAGES_CONFIG: &str = "\
+listen: 127.0.0.1:0
+admin: { listen: '127.0.0.1:0', token: env:TIDEGATE_ADMIN_TOKEN }
+providers: { openai: { api: fake }, anthropic: { api: fake }, ollama: { api: fake } }
+routes:
+  fast:
+    tiers: [[openai/gpt-5, anthropic/claude-sonnet-4], [ollama/qwen]]
+default_route: fast
+";
+
+#[test]
+fn what_the_pages_tell_an_operator_to_type_works() {
+    let here = support::folder("documents-pages");
+    for file in ["tidegate.yaml", "candidate.yaml"] {
+        fs::write(here.join(file), PAGES_CONFIG).expect("the folder takes files");
+    }
+    let token = ("TIDEGATE_ADMIN_TOKEN", "a-long-random-text-for-a-test");
+    let mut serve = support::program(&here);
+    serve.args(["serve", "--listen", ":0", "--admin-listen", "localhost:0"]);
+    let served = Served::spawn(serve.env(token.0, token.1));
+    assert!(served.chat("fast", "").starts_with("HTTP/1.1 200"));
+    for (name, least) in TRIED {
+        let page = fs::read_to_string(root().join(name)).expect("the page");
+        let mut tried = 0;
+        for line in shell_lines(&page) {
+            // It serves already; a first config and a history have tests of their own.
+            let is_left = |words: &[&str]| {
+                matches!(words.first(), Some(&("serve" | "init")))
+                    || words.contains(&"--from-history")
+            };
+            let Some(words) = arguments(&line).filter(|words| !is_left(words)) else { continue };
+            let mut shell = std::process::Command::new("/bin/sh");
+            let program = env!("CARGO_BIN_EXE_tidegate");
+            shell.args(["-c", &line.replacen("tidegate", program, 1)]);
+            shell.current_dir(&here).env_clear().env(token.0, token.1);
+            shell.env("TIDEGATE_ADMIN_URL", format!("http://{}", served.admin));
+            let done = support::run(&mut shell);
+            // An outage may have expectations that do not hold for another config.
+            let is_outage = matches!(words.as_slice(), ["sim", "hard-outage", ..]);
+            let is_fine = done.code == Some(0) || is_outage && done.code == Some(1);
+            assert!(is_fine, "{name}: `{line}`: {done:?}");
+            assert!(!done.stdout.is_empty() || words.contains(&"-o"), "{name}: `{line}`: {done:?}");
+            tried += 1;
+        }
+        assert!(tried >= *least, "{name}: only {tried} commands were tried");
+    }
 }
