@@ -14,7 +14,7 @@ use crate::bench::instructions;
 use crate::counts::Counts;
 use crate::gateway::Gateway;
 use crate::stage::{Stage, timed};
-use crate::{conformance, dashboard, deny, docs, fleet, mcp, say, sdk};
+use crate::{conformance, dashboard, deny, docs, fleet, mcp, readme, say, sdk};
 
 /// Names a folder of scenario files that must pass; unset: the stage has nothing to run.
 const SCENARIOS: &str = "TIDEGATE_SCENARIOS";
@@ -69,6 +69,7 @@ pub(crate) fn nightly() -> anyhow::Result<()> {
     let sim =
         ["run", "--release", "-p", "tidegate", "--", "sim", "--all", "--seeds", NIGHTLY_SEEDS];
     Stage::cargo("seeds", &sim).run()?;
+    timed("readme", "cargo xtask readme", readme::run)?;
     if deny::has_cargo_deny() {
         Stage::cargo("advisories", &["deny", "check", "advisories"]).run()?;
     } else {

@@ -37,19 +37,20 @@ impl Gateway {
     pub(crate) fn at(binary: &Path) -> anyhow::Result<Self> {
         let is_file = binary.is_file();
         ensure!(is_file, "`{}` is no file: build it first, or name no binary", binary.display());
-        Ok(Self { binary: binary.to_owned(), target: target_folder()? })
+        Ok(Self { binary: binary.to_owned(), target: Self::target_folder()? })
     }
 
     fn in_target() -> anyhow::Result<Self> {
-        let target = target_folder()?;
+        let target = Self::target_folder()?;
         Ok(Self { binary: target.join("debug").join("tidegate"), target })
     }
-}
 
-fn target_folder() -> anyhow::Result<PathBuf> {
-    let metadata = deny::metadata()?;
-    let target = metadata["target_directory"].as_str();
-    Ok(Path::new(target.context("cargo names no target folder")?).to_owned())
+    /// Where cargo builds.
+    pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+        let metadata = deny::metadata()?;
+        let target = metadata["target_directory"].as_str();
+        Ok(Path::new(target.context("cargo names no target folder")?).to_owned())
+    }
 }
 
 #[cfg(test)]

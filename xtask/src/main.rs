@@ -17,6 +17,7 @@
 //! | `otlp` | traces and metrics, read by OpenTelemetry's own packages ([`otlp`]) |
 //! | `bench [core \| gateway \| mcp \| journal \| instructions]` | the benches; comparisons with other proxies ([`mod@bench`]) |
 //! | `mutants [core \| mcp] [--shard K/N] [FILE…]` | small faults put into the code, and which no test notices ([`mutants`]) |
+//! | `readme` | the line with which the README says to install the gateway ([`readme`]) |
 //! | `dist` | the release binary, locked and stripped, and a Debian package of it ([`dist`]) |
 //! | `nightly` | the long runs: many seeds, many property cases ([`ci::nightly`]) |
 //!
@@ -41,6 +42,7 @@ mod mutants;
 mod ops;
 mod otlp;
 mod process;
+mod readme;
 mod recording;
 mod say;
 mod sdk;
@@ -54,7 +56,7 @@ const USAGE: &str = "usage: cargo xtask <ci | deny | docs [--check] | sdk | mcp 
                      conformance | clients [CLIENT…] | dashboard [quick] | \
                      fleet [measure [BINARY]] | ops | otlp | \
                      bench [core | gateway | mcp | journal | instructions] | \
-                     mutants [core | mcp] [--shard K/N] [FILE…] | dist | nightly>";
+                     mutants [core | mcp] [--shard K/N] [FILE…] | readme | dist | nightly>";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         ["otlp"] => otlp::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
+        ["readme"] => readme::run(),
         ["dist"] => dist::run(),
         ["nightly"] => ci::nightly(),
         _ => {

@@ -2,8 +2,10 @@
 //!
 //! The gateway runs under valgrind's callgrind and answers requests of one client; the instructions
 //! inside the functions that record are compared with all instructions of the process. Counts of
-//! instructions do not depend on what else the machine does. They leave out the kernel, which is
-//! about half of the CPU time of a request, so the share of the CPU is smaller than what is told.
+//! instructions do not depend on what else the machine does. They leave out the kernel, so before
+//! that the gateway runs by itself, and the kernel says how its CPU time is divided: the share of
+//! the CPU is the share of the instructions, times the share of the gateway's own code in the time.
+//! That takes an instruction that records for as slow as any other.
 //!
 //! The binary must have its names: `cargo xtask dist` leaves such a one in
 //! `target/dist-build/release`; without `--binary` one is built by `cargo build --profile bench`.
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use super::Options;
+use super::{Options, usage};
 use crate::install::quietly;
 use crate::process::{self, Process, first_line};
 use crate::stage::Stage;
@@ -28,6 +30,8 @@ const HELP: &str = "install valgrind (Debian: `apt install valgrind`)";
 const WARM_UP: u32 = 200;
 /// Requests that are counted.
 const COUNTED: u32 = 2000;
+/// Requests of the run that is timed: two seconds of a core, in ticks of ten milliseconds.
+const TIMED: u32 = 40_000;
 /// What records, each by a part of its name. None of them calls another.
 const RECORDING: [&str; 3] =
     ["RequestContext::record", "ChoiceTrace::note", "journal::Journal::collect"];
@@ -48,6 +52,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let upstream = fake.wait_for(|log| first_line(log, "http://"))?;
     let config = folder.join("journal.yaml");
     fs::write(&config, config_text(upstream.trim_end())).context("cannot write the config")?;
+    let own_share = own_share_of_time(&binary, &config, &folder)?;
     let counts = folder.join("journal.callgrind");
     drop(fs::remove_file(&counts));
     let mut serve = Command::new("valgrind");
@@ -66,7 +71,22 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     quietly(Command::new("callgrind_control").args(["-i", "off", &pid]), HELP)?;
     quietly(Command::new("callgrind_control").args(["-d", &pid]), HELP)?;
     drop(gateway);
-    tell(&dumped(&counts)?)
+    tell(&dumped(&counts)?, own_share)
+}
+
+/// How much of the CPU time of a request is spent outside the kernel.
+fn own_share_of_time(binary: &Path, config: &Path, folder: &Path) -> anyhow::Result<f64> {
+    let mut serve = Command::new(binary);
+    serve.args(["serve", "--threads", "1", "--config"]).arg(config);
+    let (gateway, url) = process::gateway(serve, &folder.join("journal-timed.log"))?;
+    let mut client = KeepAliveClient::connect(&url)?;
+    client.ask(WARM_UP)?;
+    let before = usage::user_and_kernel_ticks(gateway.pid())?;
+    client.ask(TIMED)?;
+    let after = usage::user_and_kernel_ticks(gateway.pid())?;
+    let (own, kernel) = (after.0 - before.0, after.1 - before.1);
+    ensure!(own + kernel > 0, "no CPU time was counted");
+    Ok(own as f64 / (own + kernel) as f64)
 }
 
 fn config_text(upstream: &str) -> String {
@@ -107,19 +127,25 @@ fn annotated(counts: &Path) -> anyhow::Result<String> {
     quietly(&mut annotate, HELP)
 }
 
-fn tell(counts: &Path) -> anyhow::Result<()> {
+fn tell(counts: &Path, own_share: f64) -> anyhow::Result<()> {
     let share = share(&annotated(counts)?)?;
     let per_request = |count: u64| count / u64::from(COUNTED);
     say::line(&format!(
-        "{} instructions per request, {} of them to record it: {:.2} % (goal: {GOAL_PERCENT} %)",
+        "{} instructions per request, {} of them to record it: {:.2} %",
         per_request(share.total),
         per_request(share.recording),
         share.percent(),
     ));
+    let of_cpu = share.percent() * own_share;
+    say::line(&format!(
+        "{:.0} % of the CPU time is outside the kernel, so recording takes {of_cpu:.2} % of the \
+         CPU (goal: {GOAL_PERCENT} %)",
+        100.0 * own_share,
+    ));
     for (name, count) in &share.parts {
         say::line(&format!("  {name}: {}", per_request(*count)));
     }
-    ensure!(share.percent() <= GOAL_PERCENT, "the record costs more than its goal");
+    ensure!(of_cpu <= GOAL_PERCENT, "the record costs more than its goal");
     Ok(())
 }
 

@@ -52,6 +52,18 @@ pub(super) fn cpu_ns(pid: u32) -> anyhow::Result<u64> {
     Ok(total)
 }
 
+/// Clock ticks that a process has run in its own code and in the kernel's.
+pub(super) fn user_and_kernel_ticks(pid: u32) -> anyhow::Result<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).context("the process has gone")?;
+    ticks_of(&text).context("the kernel writes `stat` in another way")
+}
+
+/// Behind the name in brackets, which may hold anything, they are the 12th and 13th.
+fn ticks_of(stat: &str) -> Option<(u64, u64)> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
 /// Resident memory of a process and its children in KiB. Pages that they share count for each.
 pub(super) fn memory_kib(pid: u32) -> u64 {
     family(pid).into_iter().map(|pid| status_kib(pid, "VmRSS:")).sum()
@@ -78,7 +90,15 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cpu_ns, memory_kib, peak_memory_kib};
+    use super::{cpu_ns, memory_kib, peak_memory_kib, ticks_of, user_and_kernel_ticks};
+
+    #[test]
+    fn ticks_are_found_behind_a_name_with_brackets_and_spaces() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 123 45 0 0 20 0 1 0 99 0 0";
+        assert_eq!(ticks_of(stat), Some((123, 45)));
+        assert_eq!(ticks_of("7 (a) S 1"), None);
+        assert!(user_and_kernel_ticks(std::process::id()).is_ok());
+    }
 
     #[test]
     fn this_process_has_run_and_has_memory() {
