@@ -38,12 +38,29 @@ pub(super) fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
         row("conversations", conversations, among(binary, folder, conversations)?);
     }
     for streams in [1, 10, 100, 1000, 10_000] {
+        // A stream has a socket on both sides of the gateway, and on both sides of this process.
+        let needed = 2 * streams + 200;
+        if open_files_max().is_some_and(|most| most < needed) {
+            say::line(&format!("| open streams | {streams} | left out: `ulimit -n {needed}` | |"));
+            continue;
+        }
         row("open streams", streams, beside_streams(binary, folder, streams)?);
     }
     for tools in [100, 1000, 10_000] {
         row("MCP tools, for a call", tools, among_tools(binary, folder, tools)?);
     }
     Ok(())
+}
+
+/// How many files a process may have open, where the system says so.
+fn open_files_max() -> Option<u32> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    soft_limit(&limits)
+}
+
+fn soft_limit(limits: &str) -> Option<u32> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn row(what: &str, size: u32, each: u64) {
@@ -116,4 +133,18 @@ fn beside_streams(binary: &Path, folder: &Path, count: u32) -> anyhow::Result<u6
     let each = gateway.count_each(TIMES, || client.chat(&mut upstream))?;
     drop(open);
     Ok(each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::soft_limit;
+
+    #[test]
+    fn the_limit_of_open_files_is_read() {
+        let limits = "Limit             Soft Limit    Hard Limit    Units\n\
+                      Max processes     unlimited     unlimited     processes\n\
+                      Max open files    20000         65536         files\n";
+        assert_eq!(soft_limit(limits), Some(20_000));
+        assert_eq!(soft_limit("Max open files    unlimited     unlimited\n"), None);
+    }
 }
