@@ -207,6 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_was_made_once_it_stood_here_or_elsewhere() {
+        let mut link = Link::new();
+        assert!(!link.was_made());
+        link.want();
+        assert!(!link.was_made(), "it is only being tried");
+        let (mut stood, first) = ready();
+        stood.lost(first);
+        assert!(stood.was_made());
+        link.regain();
+        assert!(link.was_made());
+    }
+
+    #[test]
     fn twenty_observers_of_one_loss_cause_one_new_attempt() {
         let (mut link, first) = ready();
         let news: Vec<bool> = (0..20).map(|_| link.lost(first)).collect();

@@ -122,6 +122,7 @@ fn command(program: &Path, names: &[&str], limit_s: u64) -> Command {
     command.env("RUSTC_BOOTSTRAP", "1").env("RUST_BACKTRACE", "0");
     // Fewer cases: a fault that only one history in thousands shows is not what this looks for.
     command.env("PROPTEST_CASES", "64").env("PROPTEST_MAX_SHRINK_ITERS", "0");
+    command.env("TIDEGATE_SEEDS", "30");
     // What a fault breaks is no case to keep: the workspace stays as it is.
     command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
     command.env_remove(CHOSEN).env_remove(REACHED).stdin(Stdio::null());
