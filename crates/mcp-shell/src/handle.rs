@@ -27,6 +27,7 @@ use tidegate_net::{
     read_body::{Refusal, read_body},
 };
 use tidegate_wire::error_body::OwnErrorKind;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -178,8 +179,9 @@ impl McpHandle {
             caller,
         });
         let came = Came::Here;
-        if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {
-            return rendered(McpAnswer::busy("the gateway is busy; try again"), None);
+        let sent = self.line.try_send(Arrived::Request { request, answer: sender, came });
+        if let Err(refused) = sent {
+            return rendered(refusal(&refused), None);
         }
         let mut waiting = Waiting { token: Some(token), news: &self.news };
         let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await;
@@ -335,6 +337,14 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<HttpMethod, Refusal> {
             "this path takes POST, GET and DELETE",
         )),
     }
+}
+
+/// The answer where the MCP thread takes no request.
+fn refusal(refused: &TrySendError<Arrived>) -> McpAnswer {
+    McpAnswer::busy(match refused {
+        TrySendError::Full(_) => "the gateway is busy; try again",
+        TrySendError::Closed(_) => "the gateway is closing; try again",
+    })
 }
 
 /// Events as one piece.

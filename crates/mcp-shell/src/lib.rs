@@ -57,7 +57,7 @@ use std::rc::Rc;
 
 use tidegate_mcp::hub::Event;
 use tidegate_runtime::{
-    phase::{Phase, reached},
+    phase::{Phase, Settled, reached},
     task,
 };
 use tokio::sync::{oneshot, watch};
@@ -79,7 +79,11 @@ pub fn is_cancelled_by_closing(headers: &::http::HeaderMap) -> bool {
 }
 
 /// Runs the MCP thread until the gateway ends.
-pub async fn run(runtime: Rc<McpRuntime>, arrivals: Arrivals, phase: watch::Receiver<Phase>) {
+pub async fn run(
+    runtime: Rc<McpRuntime>,
+    arrivals: Arrivals,
+    phase: (watch::Receiver<Phase>, Settled),
+) {
     let (end, ended) = oneshot::channel::<()>();
     // A task among the others: waking the thread's root future costs a system call each time.
     task::spawn("mcp driver", async move {
@@ -90,7 +94,11 @@ pub async fn run(runtime: Rc<McpRuntime>, arrivals: Arrivals, phase: watch::Rece
     drop(ended.await);
 }
 
-async fn drive(runtime: Rc<McpRuntime>, arrivals: Arrivals, phase: watch::Receiver<Phase>) {
+async fn drive(
+    runtime: Rc<McpRuntime>,
+    arrivals: Arrivals,
+    (phase, mut settled): (watch::Receiver<Phase>, Settled),
+) {
     let Arrivals { mut line, clients } = arrivals;
     let mut driver = Driver::new(runtime, clients, Scope::All);
     let mut draining = std::pin::pin!(reached(phase.clone(), Phase::Draining));
@@ -101,9 +109,20 @@ async fn drive(runtime: Rc<McpRuntime>, arrivals: Arrivals, phase: watch::Receiv
             () = &mut draining => break,
         }
     }
-    if driver.begin_release() {
-        // Others go on with the sessions; until all are free, whoever asks is still heard.
+    if driver.begin_leaving() {
+        // Others go on with the sessions; until all are free, whoever asks is still heard. None is
+        // freed while a request for it may be on its way here: its client asks nobody else.
         let released = async {
+            let mut settling = std::pin::pin!(settled.wait());
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(arrived) = line.recv() => driver.take(arrived),
+                    () = &mut settling => break,
+                    () = driver.step() => {}
+                }
+            }
+            driver.release();
             while !driver.is_released() {
                 tokio::select! {
                     Some(arrived) = line.recv() => driver.take(arrived),

@@ -35,7 +35,10 @@ use tidegate_operator::{
     control,
     reload::{self, ReloadCause, Reloaded},
 };
-use tidegate_runtime::{clock::Clock, phase::Phase};
+use tidegate_runtime::{
+    clock::Clock,
+    phase::{Phase, settling},
+};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{oneshot, watch};
 
@@ -173,14 +176,17 @@ impl Server {
         };
         let (handle, arrivals) = mcp::line();
         server.mcp = Some(handle.clone());
+        let (settling, settled) = settling();
         for (number, socket) in sockets.into_iter().enumerate() {
-            let (gateway, handle, phase) = (Arc::clone(&gateway), handle.clone(), watched.clone());
+            let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
+            let phase = (watched.clone(), settling.clone());
             server.thread(format!("worker-{number}"), move || async move {
                 if let Err(error) = worker::run(gateway, handle, socket, limits, phase).await {
                     tracing::error!(%error, "a worker cannot listen");
                 }
             })?;
         }
+        drop(settling);
         // Dropped when the MCP side has ended: the listener for other replicas closes last.
         let (mcp_end, mcp_ended) = oneshot::channel::<()>();
         let mut sessions = fleet;
@@ -204,7 +210,7 @@ impl Server {
             let ask_route = ask_route(&worker);
             let runtime = mcp::McpRuntime::in_fleet(worker, ask_route, secrets, sessions);
             async move {
-                mcp::run(runtime, arrivals, phase).await;
+                mcp::run(runtime, arrivals, (phase, settled)).await;
                 drop(mcp_end);
             }
         })?;

@@ -10,7 +10,7 @@ use tidegate_gateway::{gateway::Gateway, worker::Worker};
 use tidegate_mcp_shell::McpHandle;
 use tidegate_net::connection::{Answering, HeadLimits, Listener, Service};
 use tidegate_runtime::{
-    phase::{Phase, reached},
+    phase::{Phase, Settling, reached},
     task,
 };
 use tokio::sync::watch;
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     mcp: McpHandle,
     listener: TcpListener,
     limits: ThreadLimits,
-    phase: watch::Receiver<Phase>,
+    (phase, settling): (watch::Receiver<Phase>, Settling),
 ) -> std::io::Result<()> {
     let worker = Rc::new(Worker::new(gateway));
     let pool = Rc::clone(&worker.pool);
@@ -64,6 +64,8 @@ pub(crate) async fn run(
     };
     let mut listener = Listener::new(listener, limits.connections, service)?;
     listener.accept().await;
+    listener.settled().await;
+    drop(settling);
     worker.pool.clear();
     let ending = async {
         reached(phase, Phase::Ending).await;

@@ -216,16 +216,20 @@ impl Driver {
         }
     }
 
-    /// The gateway leaves: its sessions are handed over. Whether there is anybody to take them.
-    pub(crate) fn begin_release(&mut self) -> bool {
-        let Some(elsewhere) = &mut self.elsewhere else { return false };
-        elsewhere.is_leaving = true;
+    /// The gateway leaves, and takes no session over any more. Whether there is anybody to hand its
+    /// own to.
+    pub(crate) fn begin_leaving(&mut self) -> bool {
+        self.elsewhere.as_mut().map(|it| it.is_leaving = true).is_some()
+    }
+
+    /// Its sessions are handed over.
+    pub(crate) fn release(&mut self) {
+        let Some(elsewhere) = &mut self.elsewhere else { return };
         // A stream that only its client ends is not waited for: the client comes back elsewhere.
         elsewhere.tasks.retain(|_, it| !it.is_standing);
         let sessions = elsewhere.owned.len();
         tracing::info!(sessions, "handing sessions over to other replicas");
         self.tell(Event::Release);
-        true
     }
 
     /// Whether nothing is left that others are waited for, or wait for.

@@ -18,6 +18,8 @@ use super::table::{Seat, Table};
 
 /// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long the drain waits for requests that are on their way.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 /// How often the drain looks whether the last connection has ended.
 const DRAIN_STEP: Duration = Duration::from_millis(10);
 
@@ -60,6 +62,22 @@ impl Listener {
             if let (Ok(stream), Some(seat)) = (stream, self.table.admit()) {
                 self.serve(stream, seat);
             }
+        }
+    }
+
+    /// Waits until no connection has a request that is still to be read, after
+    /// [`accept`](Self::accept); for a second, because whoever sends one slowly holds nobody up.
+    pub async fn settled(&self) {
+        let settled = async {
+            while self.table.awaits_request() {
+                tokio::time::sleep(DRAIN_STEP).await;
+            }
+        };
+        tokio::select! {
+            () = settled => {}
+            // Whoever is still heard of later is answered as well as can be.
+            () = tokio::time::sleep(SETTLED_WITHIN) => {}
+            () = reached(self.phase(), Phase::Ending) => {}
         }
     }
 

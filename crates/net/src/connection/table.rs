@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Activity;
+use super::{Activity, activity::Wait};
 
 /// The open connections.
 #[derive(Debug)]
@@ -37,6 +37,15 @@ impl Table {
 
     pub(super) fn is_empty(&self) -> bool {
         self.open.borrow().is_empty()
+    }
+
+    /// Whether a request may be on its way over one of them: nobody answers it yet.
+    pub(super) fn awaits_request(&self) -> bool {
+        let is_awaited = |it: &Rc<Activity>| {
+            let waits = it.waiting().map(|(wait, _)| wait);
+            matches!(waits, Some(Wait::NextRequest | Wait::Head | Wait::Body))
+        };
+        self.open.borrow().values().any(is_awaited)
     }
 
     /// A place for a new connection; none if all the others are at work.
@@ -67,7 +76,6 @@ impl Drop for Seat {
 mod tests {
     use http::Version;
 
-    use super::super::activity::Wait;
     use super::*;
 
     fn is_evicted(seat: &Seat) -> bool {

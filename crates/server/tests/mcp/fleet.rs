@@ -2,7 +2,7 @@
 //! its owner is gone, and is never answered 404 while it may live. The fleet is in memory; the
 //! gateways, the clients and the servers are real.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Tool, ToolAct};
 use tidegate_mcp_shell::memory_fleet::MemoryFleet;
 use tidegate_server::server::{Server, Start};
 use tidegate_testkit::{
-    http::End,
-    mcp::{Hello, McpClient},
-    time::{eventually, ms, now},
+    http::{Client, End},
+    mcp::{Hello, McpClient, usual},
+    time::{eventually, ms, now, pause},
 };
 
 use crate::bed::{Setup, assert_unavailable, count};
@@ -311,6 +311,46 @@ fn a_replica_that_stops_hands_its_sessions_over() {
         assert!(told.ends_with("call 2"), "{told}");
     }
     assert_eq!(fake.breaches(), [""; 0]);
+}
+
+/// A balancer may have connected to a replica that is told to stop, and send its request then: it
+/// asks nobody else, so the session must not have been given away before.
+#[test]
+fn a_request_that_is_on_its_way_when_a_replica_stops_is_answered() {
+    let fake = server();
+    let setup = Setup { top: "shutdown: {drain: 5s}", ..Setup::of(&[("a", &fake)]) };
+    let mut replicas = Replicas::start(&setup);
+    let client = replicas.open(0);
+    assert!(client.text("count").ends_with("call 1"));
+    let call =
+        r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "count"}}"#;
+    let (begun, rest) = call.split_at(20);
+    let mut late = Client::connect(replicas.addresses[0]);
+    let (length, session) = (call.len(), &client.session);
+    late.send_raw(
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\n{}mcp-session-id: {session}\r\n\
+             content-length: {length}\r\n\r\n{begun}",
+            replicas.addresses[0],
+            usual(),
+        )
+        .as_bytes(),
+    );
+    let leaving = replicas.servers[0].take().expect("it runs");
+    let stopping = std::thread::spawn(move || leaving.stop());
+    eventually("nobody listens there", || TcpStream::connect(replicas.addresses[0]).is_err());
+    // Where it would be given away too early, that has happened by then.
+    let until = now() + ms(300);
+    while now() < until && replicas.owner(&client).is_some() {
+        pause(ms(5));
+    }
+    late.send_raw(rest.as_bytes());
+    let answer = late.answer().expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.text().contains("call 2"), "{}", answer.text());
+    stopping.join().expect("it stops");
+    assert_eq!(replicas.fleet.owner_of(&client.session), Some((None, 1)), "and then it is free");
+    assert!(client.at(replicas.addresses[1]).text("count").ends_with("call 3"));
 }
 
 #[test]
