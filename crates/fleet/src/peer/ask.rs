@@ -169,7 +169,45 @@ pub async fn who_is_at(url: &str, keys: &PeerKeys) -> Result<InstanceId, PeerTro
     connect(url, keys).await.map(|it| it.1)
 }
 
+/// A listener that is being closed may take a connection and drop it: the next attempt finds out
+/// whether it still listens.
 async fn connect(url: &str, keys: &PeerKeys) -> Result<(Channel, InstanceId), PeerTrouble> {
+    match connect_once(url, keys).await {
+        Err(NotConnected::Dropped(_)) => {
+            connect_once(url, keys).await.map_err(NotConnected::trouble)
+        }
+        connected => connected.map_err(NotConnected::trouble),
+    }
+}
+
+/// Why there is no channel to a replica.
+enum NotConnected {
+    /// The connection was there, and ended before either side had proved itself.
+    Dropped(ChannelError),
+    /// Anything else.
+    Trouble(PeerTrouble),
+}
+
+impl NotConnected {
+    fn trouble(self) -> PeerTrouble {
+        match self {
+            Self::Dropped(error) => PeerTrouble::Unreachable(error.to_string()),
+            Self::Trouble(trouble) => trouble,
+        }
+    }
+}
+
+async fn connect_once(url: &str, keys: &PeerKeys) -> Result<(Channel, InstanceId), NotConnected> {
+    let stream = reach(url).await.map_err(NotConnected::Trouble)?;
+    Channel::call(stream, keys).await.map_err(|error| match error {
+        ChannelError::Io(_) => NotConnected::Dropped(error),
+        ChannelError::Foreign | ChannelError::Form | ChannelError::Late => {
+            NotConnected::Trouble(PeerTrouble::Unreachable(error.to_string()))
+        }
+    })
+}
+
+async fn reach(url: &str) -> Result<TcpStream, PeerTrouble> {
     let address = PeerAddress::parse(url)
         .map_err(|problem: UrlProblem| PeerTrouble::Unreachable(problem.to_string()))?;
     let place = (address.host.as_str(), address.port);
@@ -183,6 +221,5 @@ async fn connect(url: &str, keys: &PeerKeys) -> Result<(Channel, InstanceId), Pe
     };
     // Frames are small, and somebody waits for each.
     drop(stream.set_nodelay(true));
-    let called = Channel::call(stream, keys).await;
-    called.map_err(|error| PeerTrouble::Unreachable(error.to_string()))
+    Ok(stream)
 }

@@ -36,6 +36,8 @@ const KEPT_FOR: Duration = Duration::from_secs(90);
 const REQUEST_WITHIN: Duration = Duration::from_secs(30);
 /// How long to wait when the system gives no more connections.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often it is looked at the end whether everybody is answered.
+const ENDING_STEP: Duration = Duration::from_millis(5);
 /// How often a refusal is logged, at most.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How long what is under way may take when everything else has ended.
@@ -61,7 +63,8 @@ pub struct Reply {
     pub body: Box<dyn ReplyPieces>,
 }
 
-/// Serves other replicas until `ended`, and then what is under way for a moment.
+/// Serves other replicas until `ended`, and then, for a moment, what is under way: a request that
+/// was handed over and not read could not be told from one that was carried out.
 pub async fn serve(
     listener: TcpListener,
     keys: Rc<PeerKeys>,
@@ -71,12 +74,20 @@ pub async fn serve(
 ) {
     let desk = Rc::new(Desk { keys, me, handler, callers: Callers::default() });
     tokio::select! {
-        () = accept(listener, &desk) => {}
+        () = accept(&listener, &desk) => {}
         () = ended => {}
     }
+    desk.callers.is_ending.set(true);
+    // Whoever has connected and was not taken yet may be sending its request.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok((stream, _)) = listener.accept() {
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            stream.into_iter().for_each(|stream| take(stream, &desk));
+        }
+    }
     let last_words = async {
-        while desk.callers.asking.get() > 0 {
-            sleep(PAUSE).await;
+        while desk.callers.asking.get() > 0 || desk.callers.expected.get() > 0 {
+            sleep(ENDING_STEP).await;
         }
     };
     // What is left then ends with the thread.
@@ -101,6 +112,11 @@ struct Callers {
     peers: Cell<usize>,
     /// How many of these have asked and are not answered yet.
     asking: Cell<usize>,
+    /// How many may ask at any moment: they have just connected, or were told that this replica
+    /// lives.
+    expected: Cell<usize>,
+    /// Nobody is told that any more.
+    is_ending: Cell<bool>,
     /// When a refusal was logged last.
     logged: Cell<Option<Instant>>,
 }
@@ -122,7 +138,7 @@ impl Callers {
     }
 }
 
-async fn accept(listener: TcpListener, desk: &Rc<Desk>) {
+async fn accept(listener: &TcpListener, desk: &Rc<Desk>) {
     loop {
         if desk.callers.peers.get() >= PEERS_MAX {
             // Whoever comes waits in the system's queue, or gives up before it has sent anything.
@@ -137,23 +153,28 @@ async fn accept(listener: TcpListener, desk: &Rc<Desk>) {
                 continue;
             }
         };
-        // Frames are small, and somebody waits for each.
-        drop(stream.set_nodelay(true));
-        let number = desk.callers.next.get();
-        desk.callers.next.set(number + 1);
-        let shared = Rc::clone(desk);
-        let serving = task::spawn_owned("a request of another replica", async move {
-            let left = Leaving { callers: &shared.callers, number };
-            if let Err(error) = connection(stream, &shared, number).await {
-                tracing::debug!(%error, "a connection of another replica ended");
-            }
-            drop(left);
-        });
-        let mut strangers = desk.callers.strangers.borrow_mut();
-        strangers.insert(number, serving);
-        if strangers.len() > STRANGERS_MAX {
-            drop(strangers.pop_first());
+        take(stream, desk);
+    }
+}
+
+/// Serves a connection.
+fn take(stream: TcpStream, desk: &Rc<Desk>) {
+    // Frames are small, and somebody waits for each.
+    drop(stream.set_nodelay(true));
+    let number = desk.callers.next.get();
+    desk.callers.next.set(number + 1);
+    let shared = Rc::clone(desk);
+    let serving = task::spawn_owned("a request of another replica", async move {
+        let left = Leaving { callers: &shared.callers, number };
+        if let Err(error) = connection(stream, &shared, number).await {
+            tracing::debug!(%error, "a connection of another replica ended");
         }
+        drop(left);
+    });
+    let mut strangers = desk.callers.strangers.borrow_mut();
+    strangers.insert(number, serving);
+    if strangers.len() > STRANGERS_MAX {
+        drop(strangers.pop_first());
     }
 }
 
@@ -186,6 +207,7 @@ impl Drop for Counted<'_> {
 }
 
 async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), ChannelError> {
+    let mut expected = Some(Counted::new(&desk.callers.expected));
     let mut channel = match Channel::answer(stream, &desk.keys, desk.me).await {
         Ok(channel) => channel,
         Err(error) => {
@@ -206,8 +228,14 @@ async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), C
     let _peer = Counted::new(&desk.callers.peers);
     let mut frame = first;
     loop {
+        expected.take();
         match frame.0 {
-            FrameKind::Ping => channel.send(FrameKind::Pong, &[]).await?,
+            // Whoever asks whether this replica lives has handed nothing over yet.
+            FrameKind::Ping if desk.callers.is_ending.get() => return Ok(()),
+            FrameKind::Ping => {
+                expected = Some(Counted::new(&desk.callers.expected));
+                channel.send(FrameKind::Pong, &[]).await?;
+            }
             _ if answer(&mut channel, desk, frame).await? => {}
             _ => return Ok(()),
         }

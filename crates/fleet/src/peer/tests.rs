@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tidegate_runtime::{clock::timer_now, task};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
@@ -19,6 +20,7 @@ use super::{
 };
 use crate::{identity::InstanceId, seal::FleetSecrets};
 
+mod ending;
 mod kept;
 
 const ME: InstanceId = InstanceId(7);
@@ -59,6 +61,15 @@ type Heard = Rc<RefCell<Vec<PeerAsk>>>;
 
 /// A listener that echoes a request's body in two pieces; its url.
 async fn listener(keys: PeerKeys, heard: &Heard) -> String {
+    listener_until(keys, heard, std::future::pending()).await.0
+}
+
+/// The same until something has come about; its end is told by the other one of the two.
+async fn listener_until(
+    keys: PeerKeys,
+    heard: &Heard,
+    ended: impl Future<Output = ()> + 'static,
+) -> (String, oneshot::Receiver<()>) {
     let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = PeerAddress::url_of(socket.local_addr().expect("an address"));
     let heard = Rc::clone(heard);
@@ -79,8 +90,12 @@ async fn listener(keys: PeerKeys, heard: &Heard) -> String {
         });
         answer
     });
-    task::spawn("listener", serve(socket, Rc::new(keys), ME, handler, std::future::pending()));
-    url
+    let (end, has_ended) = oneshot::channel();
+    task::spawn("listener", async move {
+        serve(socket, Rc::new(keys), ME, handler, ended).await;
+        drop(end);
+    });
+    (url, has_ended)
 }
 
 fn run<F: Future<Output = ()>>(test: impl FnOnce(Heard) -> F) {

@@ -42,12 +42,15 @@ enum HandedOn {
     Again(WaitingRequest),
     /// It is not, and the replica is gone.
     Gone(WaitingRequest),
+    /// It is not, and the replica cannot be reached, though it may live.
+    Unreached(WaitingRequest),
 }
 
 impl Search {
     /// Sees to a request; what is left to do for whoever owns the sessions here.
     pub(crate) async fn run(self, mut waiting: WaitingRequest) -> Option<Told> {
         let session = waiting.request.session.clone()?;
+        let mut unreached = None;
         for look in 0..LOOKS_MAX {
             if look > 0 {
                 tokio::time::sleep(PAUSE * (1 << (look - 1))).await;
@@ -73,10 +76,20 @@ impl Search {
                 }
                 Some(owner) => owner.clone(),
             };
+            let held = Some((owner.instance, record.epoch));
+            if unreached == held {
+                refuse(waiting.answer, not_now("its owner cannot be reached"));
+                return None;
+            }
             waiting = match self.hand_on(waiting, &owner).await {
                 HandedOn::Done => return None,
                 HandedOn::Gone(waiting) => return Some(Told::Free(waiting, record)),
                 HandedOn::Again(waiting) => waiting,
+                // It may have let the session go a moment ago.
+                HandedOn::Unreached(waiting) => {
+                    unreached = held;
+                    waiting
+                }
             };
         }
         refuse(waiting.answer, not_now("its owner does not know it"));
@@ -89,6 +102,10 @@ impl Search {
             HandedOn::Done => None,
             // The call went with its replica: the Hub says that it is not known.
             HandedOn::Gone(waiting) | HandedOn::Again(waiting) => Some(Told::Here(waiting)),
+            HandedOn::Unreached(waiting) => {
+                refuse(waiting.answer, not_now("its owner cannot be reached"));
+                None
+            }
         }
     }
 
@@ -112,11 +129,10 @@ impl Search {
             Err(NotForwarded::Gone) => HandedOn::Gone(waiting(answer)),
             Err(NotForwarded::Unreachable) => {
                 let signs = self.fleet.signs_of(owner.instance).await;
-                if signs.is_some_and(|signs| signs.is_gone()) {
-                    return HandedOn::Gone(waiting(answer));
+                match signs.is_some_and(|signs| signs.is_gone()) {
+                    true => HandedOn::Gone(waiting(answer)),
+                    false => HandedOn::Unreached(waiting(answer)),
                 }
-                refuse(answer, not_now("its owner cannot be reached"));
-                HandedOn::Done
             }
             Err(NotForwarded::Broken) => match &self.words {
                 Some(words) if !words.may_repeat => {
