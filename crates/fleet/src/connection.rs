@@ -28,6 +28,7 @@ use crate::{
     fleet::{Ears, Fleet},
     layout::Shelf,
     link::{Link, StoreError},
+    marker::KnownMarker,
     scripts::Scripts,
     session_record::SessionHeard,
     session_task::Clerk,
@@ -68,7 +69,7 @@ pub async fn run(fleet: Arc<Fleet>, ears: Rc<dyn Ears>, phase: watch::Receiver<P
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The store's marker as it was last seen.
-    marker: RefCell<Option<Vec<u8>>>,
+    marker: KnownMarker,
     /// The number of this replica's last entry.
     number: Cell<u64>,
     /// The numbers of the others' last entries.
@@ -172,6 +173,8 @@ impl<'a> Connection<'a> {
             layout,
             secrets: &start.secrets,
             stats,
+            marker: &self.memory.marker,
+            shelves: &self.shelves,
             ttl_ms: start.session_ttl.as_millis() as u64,
         }
     }

@@ -5,8 +5,9 @@ use tidegate_core::time::{Millis, Now};
 
 use crate::{
     identity::InstanceId,
-    layout::Layout,
+    layout::{Layout, Shelf},
     link::{Link, StoreError},
+    marker::{self, KnownMarker},
     reply,
     scripts::{Script, Scripts},
     seal::{FleetSecrets, SealedName},
@@ -26,6 +27,8 @@ pub(crate) struct Clerk<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) secrets: &'a FleetSecrets,
     pub(crate) stats: &'a FleetStats,
+    pub(crate) marker: &'a KnownMarker,
+    pub(crate) shelves: &'a [Shelf],
     pub(crate) ttl_ms: u64,
 }
 
@@ -52,16 +55,33 @@ impl Clerk<'_> {
                 is_answered
             }
             SessionAsk::Liveness { instance, reply } => {
-                let mut command = Cmd::new();
-                command.arg("GET").arg(self.layout.heartbeat(instance));
-                let beat: Result<Option<Vec<u8>>, _> = self.link.ask(&command).await;
-                let store_up_for = self.stats.steady_since().map(|since| now.since(since));
-                let is_answered = beat.is_ok();
-                let of = |beat: Option<_>| Liveness { has_heartbeat: beat.is_some(), store_up_for };
-                let _ = reply.send(beat.ok().map(of));
+                let liveness = self.liveness(instance, now).await;
+                let is_answered = liveness.is_ok();
+                let _ = reply.send(liveness.ok());
                 is_answered
             }
         }
+    }
+
+    async fn liveness(&mut self, instance: InstanceId, now: Now) -> Result<Liveness, StoreError> {
+        let mut command = Cmd::new();
+        command.arg("GET").arg(self.layout.heartbeat(instance));
+        let has_heartbeat = self.link.ask::<Option<Vec<u8>>>(&command).await?.is_some();
+        if !has_heartbeat {
+            self.look_for_loss(now).await?;
+        }
+        let store_up_for = self.stats.steady_since().map(|since| now.since(since));
+        Ok(Liveness { has_heartbeat, store_up_for })
+    }
+
+    /// Something is missing: the store may have lost everything since it was last looked at.
+    async fn look_for_loss(&mut self, now: Now) -> Result<(), StoreError> {
+        let found = marker::read(&mut self.link, self.secrets, self.shelves).await?;
+        if self.marker.is_lost(&found) {
+            self.stats.restarted(now);
+            self.stats.missed_beat();
+        }
+        Ok(())
     }
 
     /// Writes a record; `false` = one of a higher epoch is there.
@@ -124,6 +144,9 @@ impl Clerk<'_> {
                 Some(_) => {}
                 None => is_sealed = true,
             }
+        }
+        if found.is_none() && !is_ended {
+            self.look_for_loss(now).await?;
         }
         let lost_ago = self.stats.restarted_at().map(|it| now.since(it));
         Ok(match found {

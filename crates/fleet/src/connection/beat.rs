@@ -50,6 +50,14 @@ impl Connection<'_> {
             }
             Err(problem) => self.is_full(problem)?,
         }
+        // The connection may have stood all the while: a store can be emptied, or be replaced by
+        // an empty one. Whoever reads on sees to it.
+        let found = self.found_marker().await?;
+        if self.memory.marker.is_lost(&found) {
+            let stats = &self.fleet.stats;
+            stats.restarted(self.fleet.now());
+            stats.missed_beat();
+        }
         self.read_roster().await
     }
 
@@ -103,7 +111,8 @@ impl Connection<'_> {
             let until = format!("({until}");
             commands.push(command("ZREMRANGEBYSCORE", index, |it| it.arg("-inf").arg(until)));
         }
-        for key in [&replicas, &shelf.marker] {
+        let markers = self.shelves.iter().map(|it| &it.marker);
+        for key in markers.chain([&replicas]) {
             commands.push(command("PEXPIRE", key, |it| it.arg(DAY_MS)));
         }
         // None needs the answer to another: all of them are on their way at once.

@@ -20,6 +20,7 @@ use crate::{
     codec::News,
     layout::{DAY_MS, Shelf},
     link::StoreError,
+    marker::{self, FoundMarker},
     reply,
     scripts::ORDER_DIGITS,
     stats::Rejected,
@@ -202,12 +203,14 @@ impl Connection<'_> {
         let written_ms = marker.get(16..24).and_then(|it| <[u8; 8]>::try_from(it).ok());
         let written_ms = written_ms.map_or(0, u64::from_be_bytes);
         let age = store_ms.saturating_sub(written_ms);
-        let before = self.memory.marker.replace(Some(marker.clone()));
+        let before = self.memory.marker.replace(marker.clone());
         let is_other = before.as_ref().is_some_and(|before| *before != marker);
         if is_other || age < YOUNG_MS {
             self.fleet.stats.restarted(Now(now.0.saturating_sub(age.min(now.0))));
         }
         if is_other {
+            // The heartbeats of the others are lost too.
+            self.fleet.stats.missed_beat();
             let store = self.fleet.store();
             tracing::warn!(store, "the fleet's store has lost its data: it is written again");
         }
@@ -215,16 +218,16 @@ impl Connection<'_> {
     }
 
     async fn read_marker(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        for shelf in &self.shelves {
-            let mut command = Cmd::new();
-            command.arg("GET").arg(&shelf.marker);
-            let found: Option<Vec<u8>> = self.link.clone().ask(&command).await?;
-            let Some(found) = found else { continue };
-            match self.fleet.start.secrets.open(shelf.marker.as_bytes(), &found) {
-                Ok(marker) => return Ok(Some(marker)),
-                Err(_) => self.reject(Rejected::Secret),
-            }
+        Ok(self.found_marker().await?.value)
+    }
+
+    /// The marker that the store has now; one that does not open is counted.
+    pub(super) async fn found_marker(&self) -> Result<FoundMarker, StoreError> {
+        let secrets = &self.fleet.start.secrets;
+        let found = marker::read(&mut self.link.clone(), secrets, &self.shelves).await?;
+        if found.is_foreign {
+            self.reject(Rejected::Secret);
         }
-        Ok(None)
+        Ok(found)
     }
 }

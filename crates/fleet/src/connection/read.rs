@@ -62,9 +62,11 @@ impl Connection<'_> {
                     }
                 }
             }
-            if is_gap && self.fleet.now().since(loaded_at) >= LOAD_EVERY {
-                is_gap = false;
-                self.fleet.stats.gap();
+            let is_due = is_gap || self.memory.marker.is_doubted();
+            if is_due && self.fleet.now().since(loaded_at) >= LOAD_EVERY {
+                if std::mem::take(&mut is_gap) {
+                    self.fleet.stats.gap();
+                }
                 places = self.sync().await?;
                 self.fleet.sessions().hear(SessionHeard::Anew);
                 loaded_at = self.fleet.now();

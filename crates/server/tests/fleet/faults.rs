@@ -69,6 +69,26 @@ fn a_store_that_lost_its_data_is_given_it_again() {
     assert_eq!(hits(&limited), 1);
 }
 
+/// `FLUSHALL`, or an empty store behind the same address: no connection breaks, and no number is
+/// missing on the stream.
+#[test]
+fn a_store_that_is_emptied_while_it_is_used_is_given_its_data_again() {
+    let store = Store::start();
+    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let mut setup = Setup::of(&store, &[&limited, &spare]);
+    setup.tiers = "[[a/m], [b/m]]";
+    let one = setup.start("one");
+    assert_eq!(target(&ask_as(&one, "s")), "b/m");
+    let told = "tidegate_fleet_told_total{fact=\"window\"}";
+    eventually("it has been told", || one.metric(told) >= 1.0);
+    store.ask(&[b"FLUSHALL"]);
+    eventually("it is written again", || one.metric(told) >= 2.0);
+    let late = setup.start("two");
+    eventually("the window is there again", || late.health("a/m")["reason"] == "rate_limited");
+    assert_eq!(hits(&limited), 1);
+    assert_eq!(fleet_of(&one)["store"]["is_up"], true, "it was never away");
+}
+
 #[test]
 fn a_store_that_stands_still_delays_nobody_and_is_picked_up_when_it_goes_on() {
     let store = Store::start();

@@ -110,6 +110,26 @@ fn a_store_that_cannot_say_is_never_one_without_the_record() {
     assert!(lost_ago.is_some_and(|it| it < Millis::seconds(30)), "{lost_ago:?}");
 }
 
+/// A store that is emptied breaks no connection: a record that is gone with everything else is no
+/// session that has ended, and a heartbeat that is gone no replica.
+#[test]
+fn what_is_missing_in_a_store_that_was_emptied_says_nothing() {
+    let store = Store::start();
+    let (one, two) = (start(&store, "one"), start(&store, "two"));
+    let sessions = one.fleet.sessions();
+    // Until then a store that has just begun is the reason.
+    pause(Duration::from_millis(10_500));
+    assert!(wait_for(sessions.create("s", &record(&one, 1, "x"))));
+    let lost_ago = |it: Absence| it.lost_ago.is_some_and(|ago| ago < Millis::seconds(10));
+    assert!(!lost_ago(absence(wait_for(sessions.load("other")))), "it has all its data");
+    let instance = two.fleet.identity().instance;
+    let is_steady = |it: Liveness| it.store_up_for.is_some_and(|up| up >= Millis::seconds(10));
+    assert!(is_steady(wait_for(sessions.liveness(instance)).expect("an answer")));
+    store.ask(&[b"FLUSHALL"]);
+    assert!(lost_ago(absence(wait_for(sessions.load("s")))), "it was lost a moment ago");
+    assert!(!is_steady(wait_for(sessions.liveness(instance)).expect("an answer")));
+}
+
 #[test]
 fn a_replica_that_left_is_silent_only_once_the_store_has_been_steady() {
     let store = Store::start();
