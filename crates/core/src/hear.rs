@@ -23,7 +23,10 @@ use crate::{
     backend::{Backend, TargetKey},
     core::Core,
     draw::{below, mix},
-    hint::{BreakerOf, EVENT_LIFE, Excluded, Fact, Heard, Hint, Lasts, OperatorAction, Stamp},
+    hint::{
+        ACTION_MAX, BreakerOf, EVENT_LIFE, Excluded, Fact, Heard, Hint, Lasts, OperatorAction,
+        Stamp,
+    },
     mark::{Exclusion, HeardExclusion, MarkReason, MergedExclusion},
     names::{Fingerprint, PinKey},
     outcome::RETRY_AFTER_MAX,
@@ -323,7 +326,7 @@ impl Backend {
         *seen = stamp;
         let until = match lasts {
             Lasts::For(remaining) => {
-                Some(told.end(remaining, remaining)).filter(|it| !now.reached(*it))
+                Some(told.end(remaining, ACTION_MAX)).filter(|it| !now.reached(*it))
             }
             Lasts::UntilEnded => Some(Now::NEVER),
             Lasts::Ended => None,

@@ -27,6 +27,10 @@ use crate::{
 /// what was learnt since.
 pub const EVENT_LIFE: Millis = Millis::seconds(30);
 
+/// The longest that an operator's action with an end lasts: what is to last longer belongs into the
+/// config. More than that no other replica is believed either.
+pub const ACTION_MAX: Millis = Millis::minutes(24 * 60);
+
 /// One fact that a replica told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hint {

@@ -190,6 +190,18 @@ fn operators_act_on_the_whole_fleet() {
 }
 
 #[test]
+fn an_action_of_another_replica_lasts_no_longer_than_one_of_this() {
+    let (mut a, mut b) = pair(&["x", "y"]);
+    let day = 24 * 60 * 60 * 1000;
+    a.core.switch_off(a.now, "x", Some(tidegate_core::time::Now(9 * day)), &mut a.notes);
+    assert_eq!(a.reaches(&mut b, 0), [Heard::Taken]);
+    b.wait(day - 1);
+    assert_eq!(b.request(|_| ok()).visited, ["y"]);
+    b.wait(1);
+    assert_eq!(b.request(|_| ok()).visited, ["x"]);
+}
+
+#[test]
 fn of_two_drains_at_once_the_higher_writer_counts_everywhere() {
     let (mut a, mut b) = pair(&["x", "y"]);
     a.core.switch_off(a.now, "x", Some(tidegate_core::time::Now(60_000)), &mut a.notes);

@@ -21,6 +21,7 @@ use tidegate_config::{
     source::{Source, read_file},
 };
 use tidegate_core::{
+    hint::ACTION_MAX,
     snapshot::Reason,
     time::{Millis, Now},
     transition::Notes,
@@ -42,9 +43,6 @@ use crate::{
 
 /// Long enough to look at something, short enough to be forgotten about safely.
 const TTL: Millis = Millis::minutes(10);
-
-/// Longer than any maintenance; what is to last belongs into the config.
-const TTL_MAX: Millis = Millis::minutes(24 * 60);
 
 /// What the id of an MCP server begins with.
 const SERVER: &str = "mcp:";
@@ -171,7 +169,7 @@ pub(super) async fn backend(
 fn ttl_of(text: &str) -> Result<Millis, String> {
     match duration::Duration::parse(text)?.millis() {
         Millis::ZERO => Err("a time of 0 changes nothing: write `10m`, for example".to_owned()),
-        ttl if ttl > TTL_MAX => {
+        ttl if ttl > ACTION_MAX => {
             Err("at most `24h`: what is to last longer belongs into the config".to_owned())
         }
         ttl => Ok(ttl),
