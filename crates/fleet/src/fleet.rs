@@ -12,7 +12,7 @@ use tidegate_core::{
     names::PinKey,
     time::Now,
 };
-use tidegate_runtime::clock::Clock;
+use tidegate_runtime::{clock::Clock, rng};
 
 use crate::{
     heartbeat::Roster,
@@ -77,7 +77,7 @@ impl Fleet {
     /// A replica that is not connected yet.
     #[must_use]
     pub fn new(start: FleetStart) -> Arc<Self> {
-        let (outbox, stats) = (Arc::<Outbox>::default(), Arc::<FleetStats>::default());
+        let (outbox, stats) = (Arc::new(Outbox::drawn(rng::draw())), Arc::<FleetStats>::default());
         let of_sessions = (start.clock, start.timeout, start.identity.instance);
         let (sessions, desk) = SessionStore::new(&start.secrets, &outbox, &stats, of_sessions);
         Arc::new(Self {

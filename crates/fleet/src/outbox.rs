@@ -18,7 +18,7 @@ use tidegate_core::{
     hint::{Fact, Haste, Hint, Subject},
     time::{Millis, Now},
 };
-use tidegate_runtime::clock::Clock;
+use tidegate_runtime::{clock::Clock, rng};
 use tokio::sync::Notify;
 
 use crate::{codec::HINTS_MAX, seal::SealedName, session_record::SessionEvent};
@@ -36,14 +36,34 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// When it should be told.
-    fn due(&self) -> Now {
-        self.made_at.after(self.hint.haste.may_wait())
+    /// When it should be told, by a replica that is in such a hurry.
+    fn due(&self, hurry: Hurry) -> Now {
+        let most = self.hint.haste.may_wait();
+        let wait = match self.hint.haste {
+            Haste::Leisurely => Millis(most.0 - most.0 * hurry.0 / HURRY_SHARES),
+            Haste::AtOnce | Haste::BeforeNextTurn => most,
+        };
+        self.made_at.after(wait)
     }
 
     /// Whether it is a pin that has ended: it stands in no other's way.
     fn is_over(&self, now: Now) -> bool {
         matches!(self.hint.fact, Fact::Pin { remaining, .. } if now.since(self.made_at) > remaining)
+    }
+}
+
+/// How much earlier than it must a replica tells what may be told at leisure, in thousandths of that
+/// time; up to half. Replicas that serve one conversation lock it at about the same moment: if they
+/// told of it at the same moment too, each would write what the first one has written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hurry(u64);
+
+const HURRY_SHARES: u64 = 1000;
+
+impl Hurry {
+    /// Another one, by a random number.
+    const fn drawn(draw: u64) -> Self {
+        Self(draw % (HURRY_SHARES / 2 + 1))
     }
 }
 
@@ -77,8 +97,9 @@ struct Queue {
     next: u64,
     events: Vec<SessionEvent>,
     sessions: HashMap<SealedName, SessionWrite>,
-    /// When the first of what waits should be written.
+    /// When the first of what waits should be written, or an earlier moment.
     due: Option<Now>,
+    hurry: Hurry,
     /// Whether something was dropped since it was last asked.
     is_incomplete: bool,
 }
@@ -92,6 +113,12 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// An empty one, of a replica that drew this number.
+    pub(crate) fn drawn(draw: u64) -> Self {
+        let queue = Queue { hurry: Hurry::drawn(draw), ..Queue::default() };
+        Self { queue: Mutex::new(queue), ..Self::default() }
+    }
+
     /// Adds hints; how many had to be dropped for them.
     pub(crate) fn add(&self, hints: &mut Vec<Hint>, now: Now) -> u64 {
         self.change(|queue| {
@@ -100,7 +127,7 @@ impl Outbox {
         })
     }
 
-    /// Another replica told this: what waits here to say the same at leisure need not be said.
+    /// Another replica told this: what waits here to say the same need not be said.
     pub(crate) fn was_told(&self, heard: &Hint) {
         if matches!(heard.fact, Fact::Pin { .. }) {
             self.lock().was_told(heard);
@@ -155,7 +182,11 @@ impl Outbox {
                 continue;
             };
             if left == Millis::ZERO {
-                return;
+                if self.lock().is_due(clock.now()) {
+                    return;
+                }
+                // What was due has been told by somebody else.
+                continue;
             }
             // Nothing comes of a wait that ends early: the next look finds the same.
             drop(tokio::time::timeout(Duration::from_millis(left.0), is_earlier).await);
@@ -177,6 +208,7 @@ impl Outbox {
             batch.sessions.extend(queue.sessions.remove_entry(&name));
         }
         queue.due = (!queue.is_empty()).then_some(AT_ONCE);
+        queue.hurry = Hurry::drawn(rng::draw());
         batch
     }
 
@@ -221,7 +253,8 @@ impl Queue {
     fn was_told(&mut self, heard: &Hint) {
         let Some((number, held)) = self.hints.get(&heard.fact.subject()) else { return };
         let Hint { haste, stamp, fact, .. } = &held.hint;
-        let is_agreed = *haste == Haste::Leisurely && stamp.version == heard.stamp.version;
+        // What may wait is a first lock; a move contradicts what others have heard.
+        let is_agreed = *haste != Haste::AtOnce && stamp.version == heard.stamp.version;
         if is_agreed && is_same_pin(fact, &heard.fact) {
             let (number, subject) = (*number, heard.fact.subject());
             self.hints.remove(&subject);
@@ -233,10 +266,23 @@ impl Queue {
         self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
     }
 
+    /// Whether something is due; if not, when the first of what waits is.
+    fn is_due(&mut self, now: Now) -> bool {
+        let is_urgent =
+            !self.events.is_empty() || !self.sessions.is_empty() || self.hints.len() >= HINTS_MAX;
+        let first = self.hints.values().map(|(_, waiting)| waiting.due(self.hurry)).min();
+        self.due = if is_urgent { Some(AT_ONCE) } else { first };
+        self.due.is_some_and(|due| now.reached(due))
+    }
+
     /// Whether another one had to be dropped.
     fn add(&mut self, waiting: Waiting) -> bool {
         let subject = waiting.hint.fact.subject();
-        self.is_due_by(if self.hints.len() >= HINTS_MAX { AT_ONCE } else { waiting.due() });
+        self.is_due_by(if self.hints.len() >= HINTS_MAX {
+            AT_ONCE
+        } else {
+            waiting.due(self.hurry)
+        });
         if let Some((_, held)) = self.hints.get_mut(&subject) {
             let precedence = |it: &Waiting| it.hint.precedence(it.made_at.0);
             if held.is_over(waiting.made_at) || precedence(&waiting) >= precedence(held) {
@@ -386,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_replica_told_in_the_meantime_is_not_told_again_at_leisure() {
+    fn a_first_lock_that_another_replica_told_in_the_meantime_is_not_told_again() {
         let name = Fingerprint([9; 16]);
         let elsewhere = |hint: Hint| {
             let Fact::Pin { session, key, remaining, stays, .. } = hint.fact else { return hint };
@@ -394,7 +440,8 @@ mod tests {
         };
         for (waits, heard, is_left) in [
             (lock(1, Haste::Leisurely), pin(1, 1), false),
-            (lock(1, Haste::BeforeNextTurn), pin(1, 1), true),
+            (lock(1, Haste::BeforeNextTurn), pin(1, 1), false),
+            (lock(1, Haste::AtOnce), pin(1, 1), true),
             (lock(1, Haste::Leisurely), pin(2, 1), true),
             (lock(1, Haste::Leisurely), elsewhere(pin(1, 1)), true),
             (lock(1, Haste::Leisurely), pin(1, 2), true),
@@ -405,6 +452,43 @@ mod tests {
             outbox.was_told(&heard);
             assert_eq!(taken(&outbox).len(), usize::from(is_left), "{waits:?} {heard:?}");
         }
+    }
+
+    /// Three replicas meet the same conversations within moments, as behind a balancer without
+    /// stickiness: most of them are told once.
+    #[test]
+    fn replicas_that_lock_alike_at_one_moment_do_not_all_tell_of_it() {
+        const HEARD_AFTER: u64 = 3;
+        let (mut told, conversations) = (0, 100_u64);
+        for round in 0..20 {
+            let outboxes: Vec<Outbox> =
+                (0..3).map(|at| Outbox::drawn(tidegate_core::draw::mix(3 * round + at))).collect();
+            for conversation in 0..conversations {
+                for (at, outbox) in outboxes.iter().enumerate() {
+                    let hint = lock(u128::from(conversation), Haste::Leisurely);
+                    outbox.add(&mut vec![hint], Now(10 * conversation + 4 * at as u64));
+                }
+            }
+            let mut under_way: Vec<(u64, usize, Hint)> = Vec::new();
+            for now in 0..3_000 {
+                let (heard, later) = under_way.into_iter().partition(|it| it.0 <= now);
+                under_way = later;
+                for (_, from, hint) in heard {
+                    let others = outboxes.iter().enumerate().filter(|it| it.0 != from);
+                    others.for_each(|(_, outbox)| outbox.was_told(&hint));
+                }
+                for (at, outbox) in outboxes.iter().enumerate() {
+                    if outbox.lock().is_due(Now(now)) {
+                        let batch = taken(outbox);
+                        told += batch.len() as u64;
+                        under_way.extend(batch.iter().map(|it| (now + HEARD_AFTER, at, *it)));
+                    }
+                }
+            }
+            assert!(outboxes.iter().all(Outbox::is_empty));
+        }
+        let share = told as f64 / (20 * conversations) as f64;
+        assert!(share < 1.2, "{share:.2} times each");
     }
 
     /// A writer that waits for a moment is woken by what is due before it, and by nothing else.
