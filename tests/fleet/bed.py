@@ -28,12 +28,17 @@ def free_port():
         return it.getsockname()[1]
 
 
+def store_says(port, commands):
+    """What the store answers to commands, each a line."""
+    with socket.create_connection(("127.0.0.1", port)) as it:
+        it.sendall(commands + b"QUIT\r\n")
+        with it.makefile("rb") as answer:
+            return answer.read().decode()
+
+
 def store_traffic(port):
     """What the store has counted: commands, bytes in, bytes out."""
-    with socket.create_connection(("127.0.0.1", port)) as it:
-        it.sendall(b"INFO stats\r\nQUIT\r\n")
-        with it.makefile("rb") as answer:
-            lines = answer.read().decode().splitlines()
+    lines = store_says(port, b"INFO stats\r\n").splitlines()
     pairs = dict(line.split(":", 1) for line in lines if ":" in line)
     names = ("total_commands_processed", "total_net_input_bytes", "total_net_output_bytes")
     return [int(pairs[name]) for name in names]

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from bed import SECRET, free_port, store_traffic
+from bed import SECRET, free_port, store_says, store_traffic
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("one", "two", "three")
@@ -109,7 +109,7 @@ class Bed:
         return process.stdout.readline().strip()
 
     def way(self):
-        """A way to the store that can be slow or lie, and its port."""
+        """A way to the store that can be slow, lie or be cut, and its port."""
         program = [sys.executable, os.path.join(HERE, "faulty.py"), str(self.redis_port)]
         process = self.spawn("faulty", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              text=True)
@@ -262,10 +262,18 @@ def latency(bed):
     set_way("garbage")
     measure("answering garbage")
     set_way("pass")
+    # A replica that is not measured, and has a way of its own to the store.
+    bed.gateway("other", providers, routes, bed.redis_port)
+    set_way("cut")
+    measure("cut off for this replica only")
+    set_way("pass")
+    store_says(bed.redis_port, b"CONFIG SET maxmemory-policy noeviction\r\nCONFIG SET maxmemory 1\r\n")
+    measure("full")
     bed.redis.kill()
     bed.redis.wait()
     measure("killed")
     bed.start_store()
+    measure("restarted empty")
     bed.wait_line("with", "lost its data")
     print("     and it was found again by itself", flush=True)
 

@@ -83,6 +83,8 @@ impl OwnerSigns {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     const NOTHING: AbsentRecord =
@@ -115,5 +117,59 @@ mod tests {
         };
         assert!(signs(false, Some(10_000)));
         assert!(!signs(false, Some(9_999)) && !signs(false, None) && !signs(true, Some(60_000)));
+    }
+
+    /// How long an owner takes to write a record, at most: `state.timeout` can be ten seconds.
+    const WRITTEN_WITHIN: u64 = 9_999;
+    /// How long heartbeats live, and how long a replica may be late with one, at most.
+    const BEAT_LIVES: u64 = 10_000;
+
+    proptest! {
+        /// A session lives, and its owner writes its record soon after it was opened and after
+        /// every loss of the store's data: whoever looks meanwhile never hears that there is none.
+        #[test]
+        fn a_session_that_lives_is_never_said_to_have_ended(
+            written_after in 0..=WRITTEN_WITHIN,
+            losses in vec((0_u64..100_000, 0..=WRITTEN_WITHIN), 0..6),
+            looks in vec(0_u64..120_000, 1..20),
+        ) {
+            for at in looks {
+                let lost_at = losses.iter().filter(|it| it.0 <= at).max();
+                let (since, after) = lost_at.copied().unwrap_or((0, written_after));
+                // A record that was not written before a loss is written after it.
+                if at >= since + after && at >= written_after {
+                    continue;
+                }
+                let absent = AbsentRecord {
+                    opened_ago: Some(Millis(at)),
+                    lost_ago: lost_at.map(|it| Millis(at - it.0)),
+                    ..NOTHING
+                };
+                prop_assert!(matches!(absent.verdict(), AbsenceVerdict::Unknown(_)), "{absent:?}");
+            }
+        }
+
+        /// A replica lives and renews its heartbeat while the store is up, and at the latest when
+        /// the next one is due after the store was away or lost its data: nobody who cannot reach
+        /// it takes it for gone.
+        #[test]
+        fn a_replica_that_lives_is_never_taken_for_gone(
+            pauses in vec((0_u64..100_000, 1_u64..30_000), 0..6),
+            late in 0_u64..BEAT_LIVES,
+            looks in vec(0_u64..140_000, 1..20),
+        ) {
+            for at in looks {
+                let is_away = pauses.iter().any(|it| (it.0..it.0 + it.1).contains(&at));
+                // The store has been up since the last pause ended, and no heartbeat outlived it.
+                let up_since = pauses.iter().map(|it| it.0 + it.1).filter(|it| *it <= at).max();
+                let up_for = at - up_since.unwrap_or(0);
+                let has_heartbeat = up_for >= late;
+                let signs = OwnerSigns {
+                    has_heartbeat,
+                    store_up_for: (!is_away).then_some(Millis(up_for)),
+                };
+                prop_assert!(!signs.is_gone(), "{signs:?}");
+            }
+        }
     }
 }

@@ -60,9 +60,14 @@ pub(crate) struct BareReplica {
 impl BareReplica {
     /// One that has reached the store.
     pub(crate) fn start(store: &Store, name: &str, ears: impl Ears + Send + 'static) -> Self {
+        Self::start_at(&[&store.url()], name, ears)
+    }
+
+    /// One that has reached the store by these urls.
+    pub(crate) fn start_at(urls: &[&str], name: &str, ears: impl Ears + Send + 'static) -> Self {
         let instance = InstanceId::draw().expect("random numbers");
         let fleet = Fleet::new(FleetStart {
-            url: StoreUrl::parse([store.url().as_str()]).expect("a url"),
+            url: StoreUrl::parse(urls.iter().copied()).expect("a url"),
             secrets: Arc::new(FleetSecrets::new("prod", [SECRET]).expect("keys")),
             fleet: "prod".to_owned(),
             identity: Identity { instance, replica: name.to_owned(), peer_url: None },

@@ -13,16 +13,17 @@ use tidegate_core::{
     time::{Millis, Now},
 };
 use tidegate_fakes::fake::Step;
-use tidegate_fleet::{fleet::Ears, seal::FleetSecrets};
-use tidegate_testkit::time::eventually;
+use tidegate_fleet::{fleet::Ears, seal::FleetSecrets, stats::FactKind};
+use tidegate_testkit::time::{eventually, ms, pause};
 
 use crate::bare::BareReplica;
 use crate::bed::{SECRET, Setup, always, ask_as, fleet_of, good, hits, is_connected, target};
 use crate::store::Store;
 
-/// A way to a store that can be cut and mended.
+/// A way to a store that can be cut and mended, or held up.
 struct Wire {
     url: String,
+    is_held: Arc<AtomicBool>,
     is_whole: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -33,7 +34,9 @@ impl Wire {
         let url = format!("redis://{}", listener.local_addr().expect("an address"));
         let is_whole = Arc::new(AtomicBool::new(true));
         let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let is_held = Arc::new(AtomicBool::new(false));
         let (whole, kept) = (Arc::clone(&is_whole), Arc::clone(&streams));
+        let held = Arc::clone(&is_held);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if !whole.load(Ordering::SeqCst) {
@@ -44,11 +47,13 @@ impl Wire {
                 kept.lock().expect("not poisoned").extend(both);
                 let back =
                     (there.try_clone().expect("shared"), stream.try_clone().expect("shared"));
-                std::thread::spawn(move || pass(stream, there));
-                std::thread::spawn(move || pass(back.0, back.1));
+                let free = Arc::default();
+                std::thread::spawn(move || pass(stream, there, &free));
+                let held = Arc::clone(&held);
+                std::thread::spawn(move || pass(back.0, back.1, &held));
             }
         });
-        Self { url, is_whole, streams }
+        Self { url, is_held, is_whole, streams }
     }
 
     fn cut(&self) {
@@ -63,9 +68,12 @@ impl Wire {
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream) {
+fn pass(mut from: TcpStream, mut to: TcpStream, is_held: &AtomicBool) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(length @ 1..) = from.read(&mut bytes) {
+        while is_held.load(Ordering::SeqCst) {
+            pause(ms(1));
+        }
         if to.write_all(&bytes[..length]).is_err() {
             break;
         }
@@ -157,6 +165,39 @@ fn what_a_full_queue_dropped_is_written_when_the_store_is_back() {
     );
     store.run();
     eventually("everything is told", || heard.lock().expect("not poisoned").len() as u128 == PINS);
+}
+
+/// The stream is bounded, and does not say what it has dropped: writers number their entries, and
+/// whoever misses one loads everything that is kept.
+#[test]
+fn what_is_missing_on_the_stream_is_loaded() {
+    let store = Store::start();
+    let heard: Arc<Mutex<BTreeSet<u128>>> = Arc::default();
+    let wire = Wire::to(store.port());
+    let ears = |heard: &Arc<_>| PinEars { held: 0, heard: Arc::clone(heard) };
+    let one = BareReplica::start(&store, "one", ears(&Arc::default()));
+    let other = BareReplica::start_at(&[&wire.url], "other", ears(&heard));
+    let tell = |session: u128| {
+        one.fleet.tell(&mut vec![pin(session)], Now(0));
+        let told = || one.fleet.stats().told_count(FactKind::Pin) as u128 == session;
+        eventually("it is told", told);
+    };
+    let has = |session| heard.lock().expect("not poisoned").contains(&session);
+    tell(1);
+    eventually("the first is heard", || has(1));
+    wire.is_held.store(true, Ordering::SeqCst);
+    tell(2);
+    tell(3);
+    let keys = store.keys();
+    let stream = keys.iter().find(|key| key.contains(":s:")).expect("a stream");
+    // The answer with the second is on its way; the third is dropped before it is asked for.
+    let last = "return redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1][1]";
+    let third = store.ask(&[b"EVAL", last.as_bytes(), b"1", stream.as_bytes()]);
+    assert_eq!(store.ask(&[b"XDEL", stream.as_bytes(), third.as_bytes()]), ":1");
+    tell(4);
+    wire.is_held.store(false, Ordering::SeqCst);
+    eventually("what was dropped is heard", || has(2) && has(3) && has(4));
+    assert_eq!(other.fleet.stats().gap_count(), 1);
 }
 
 #[test]
