@@ -14,7 +14,7 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef";
 const PASSWORD: &str = "a-password-of-the-store";
 
 /// What docs/fleet.md says that a user of the store may do, and nothing else.
-const RIGHTS: &str = "get set mget del pexpire time xadd xread xrevrange zadd zrangebyscore \
+const RIGHTS: &str = "get set mget del pexpire time xadd xread xrevrange zadd \
     zrevrange zrem zremrangebyscore getrange hget hmget hset script|load evalsha @connection";
 
 /// An authority, and the files of a certificate that it signed for `localhost`.

@@ -117,15 +117,14 @@ impl Connection<'_> {
         }
     }
 
-    /// Hears everything that an index lists.
+    /// Hears everything that an index lists, from its end: what is written meanwhile goes there, so
+    /// that it pushes what is still to be read back, and nothing past the reader.
     async fn load(&self, index: &str, max: u64) -> Result<(), StoreError> {
         let mut link = self.link.clone();
-        let store_ms = self.fleet.stats.store_ms(self.fleet.now()).unwrap_or_default();
         let mut from = 0;
         while from < max {
             let mut command = Cmd::new();
-            command.arg("ZRANGEBYSCORE").arg(index).arg(store_ms).arg("+inf");
-            command.arg("LIMIT").arg(from).arg(PAGE);
+            command.arg("ZREVRANGE").arg(index).arg(from).arg(from + PAGE as u64 - 1);
             let answer: Value = link.ask(&command).await?;
             let members: Vec<String> = reply::list(answer)
                 .unwrap_or_default()

@@ -200,6 +200,36 @@ fn what_is_missing_on_the_stream_is_loaded() {
     assert_eq!(other.fleet.stats().gap_count(), 1);
 }
 
+/// A replica loads page by page while others write: whatever they write again changes its place in
+/// the index.
+#[test]
+fn everything_is_loaded_also_while_some_of_it_is_written_again() {
+    const PINS: u128 = 2000;
+    let store = Store::start();
+    let one = BareReplica::start(&store, "one", PinEars { held: 0, heard: Arc::default() });
+    let told = |count: u64| one.fleet.stats().told_count(FactKind::Pin) >= count;
+    one.fleet.tell(&mut (0..PINS).map(pin).collect(), Now(0));
+    eventually("all are told", || told(PINS as u64));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (fleet, ends) = (Arc::clone(&one.fleet), Arc::clone(&is_over));
+    let again = std::thread::spawn(move || {
+        while !ends.load(Ordering::SeqCst) {
+            if fleet.queued() < 256 {
+                fleet.tell(&mut (0..PINS / 2).map(pin).collect(), Now(0));
+            }
+            pause(ms(1));
+        }
+    });
+    for _ in 0..3 {
+        let heard: Arc<Mutex<BTreeSet<u128>>> = Arc::default();
+        let ears = PinEars { held: 0, heard: Arc::clone(&heard) };
+        let _late = BareReplica::start(&store, "late", ears);
+        eventually("all are heard", || heard.lock().expect("not poisoned").len() as u128 == PINS);
+    }
+    is_over.store(true, Ordering::SeqCst);
+    again.join().expect("it ends");
+}
+
 #[test]
 fn what_another_version_writes_is_ignored_and_counted_by_name() {
     let store = Store::start();
