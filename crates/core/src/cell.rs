@@ -31,6 +31,14 @@ pub struct LastError {
     pub status: Option<u16>,
 }
 
+impl LastError {
+    /// Whether a probe met it.
+    #[must_use]
+    pub const fn is_of_probe(&self) -> bool {
+        self.outcome.is_none()
+    }
+}
+
 /// What the lock guards.
 #[derive(Clone, Debug)]
 pub(crate) struct Guarded {
@@ -39,6 +47,9 @@ pub(crate) struct Guarded {
     pub(crate) usual: UsualTimes,
     pub(crate) last_error: Option<LastError>,
     pub(crate) last_check: Option<Now>,
+    /// The latest probe alone. One of a provider's host is news of each of its targets, while a call
+    /// is news of the called one.
+    pub(crate) last_probe: Option<Now>,
 }
 
 impl Guarded {
@@ -56,6 +67,7 @@ impl Guarded {
     /// Remembers how the latest probe ended.
     pub(crate) fn note_probe(&mut self, now: Now, passed: bool) {
         self.last_check = Some(now);
+        self.last_probe = Some(now);
         self.last_error = (!passed).then_some(LastError { at: now, outcome: None, status: None });
     }
 }
@@ -100,6 +112,7 @@ impl Cell {
             usual: UsualTimes::default(),
             last_error: None,
             last_check: None,
+            last_probe: None,
         };
         let words = encode(&Words::of(&guarded)).map(AtomicU64::new);
         Self { version: AtomicU64::new(0), words, guarded: Mutex::new(guarded) }

@@ -205,17 +205,19 @@ impl ProbeClock {
     }
 }
 
-/// [`Contact`] as threads share it. Written at most once a second: a backend's traffic would
+/// [`Contact`] as threads share it. Written at most fifty times a second: a backend's traffic would
 /// otherwise fight for one cache line, and probe intervals are not that fine.
 #[derive(Debug, Default)]
 pub(crate) struct SharedContact {
+    // Moments are stored one later, so that zero means "never".
     used: AtomicU64,
     succeeded: AtomicU64,
     probe_at: AtomicU64,
 }
 
-/// Moments are stored one later, so that zero means "never".
-const GRAIN_MS: u64 = 1000;
+/// How far a moment may lag behind. It must be short beside any interval: traffic that succeeded
+/// within one replaces the probe, also where that is a second.
+const GRAIN_MS: u64 = 20;
 
 impl SharedContact {
     pub(crate) fn used(&self, now: Now) {
@@ -340,14 +342,14 @@ mod tests {
     }
 
     #[test]
-    fn contact_is_written_at_most_once_a_second() {
+    fn contact_is_written_at_most_once_in_a_grain() {
         let contact = SharedContact::default();
-        for moment in [0, 400, 999] {
+        for moment in [0, 10, GRAIN_MS - 1] {
             contact.used(Now(moment));
         }
         assert_eq!(contact.read().used_at, Some(Now(0)));
-        contact.used(Now(1000));
-        let used_at = Some(Now(1000));
+        contact.used(Now(GRAIN_MS));
+        let used_at = Some(Now(GRAIN_MS));
         assert_eq!(contact.read(), Contact { used_at, ..Contact::default() });
     }
 
@@ -371,5 +373,18 @@ mod tests {
         let next = clock.next_due().expect("it is on");
         let traffic = Contact { succeeded_at: Some(next), used_at: Some(next), ..spoke(soon) };
         assert_eq!(clock.tick(next, traffic), Tick::TrafficSpoke);
+    }
+
+    #[test]
+    fn steady_traffic_replaces_every_probe_of_a_short_interval() {
+        let contact = SharedContact::default();
+        let mut clock = clock(500);
+        assert_eq!(clock.tick(Now(100), Contact::default()), Tick::Probe);
+        clock.ended();
+        for moment in (110..10_000).step_by(50) {
+            contact.succeeded(Now(moment));
+            let tick = clock.tick(Now(moment), contact.read());
+            assert!(matches!(tick, Tick::NotDue | Tick::TrafficSpoke), "{tick:?} at {moment}");
+        }
     }
 }

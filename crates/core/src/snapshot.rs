@@ -39,11 +39,11 @@ pub struct BackendSnapshot {
     pub healthy: bool,
     /// What stands against it, as choosing sees it.
     pub rank: Rank,
-    /// Failures since the last success.
+    /// Failures of its own since the last success.
     pub consecutive_failures: u32,
     /// What went wrong last, until a success.
     pub last_error: Option<LastError>,
-    /// When an outcome was last heard of.
+    /// When an outcome of a call or a probe was last heard of.
     pub last_check: Option<Now>,
     /// The latest of its re-entry times; `None` when nothing stands against it.
     pub deadline: Option<Now>,
@@ -140,10 +140,7 @@ impl BackendSnapshot {
         ];
         let heaviest = Obstacle::heaviest(obstacles.iter().flatten());
         let reason = heaviest.and_then(|it| Reason::of(it, || is_held(backend, now)));
-        let reached = backend.endpoint.as_ref().filter(|_| endpoint_state != State::Closed);
-        let (endpoint_error, endpoint_check) = reached.map_or((None, None), |endpoint| {
-            endpoint.cell.with(|guarded| (guarded.last_error, guarded.last_check))
-        });
+        let (host_error, host_check) = host_news(backend, endpoint_state);
         let breakers = [own.half_open_from, endpoint.and_then(|gate| gate.half_open_from)];
         let marks = [exclusion, window].map(|mark| mark.map(|it| it.until));
         let until = breakers.into_iter().chain(marks).flatten();
@@ -164,8 +161,8 @@ impl BackendSnapshot {
             rank: reading.rank(now),
             consecutive_failures,
             // What is wrong with the host is wrong with the target; the later error is the one.
-            last_error: last_error.into_iter().chain(endpoint_error).max_by_key(|error| error.at),
-            last_check: last_check.max(endpoint_check),
+            last_error: last_error.into_iter().chain(host_error).max_by_key(|error| error.at),
+            last_check: last_check.max(host_check),
             deadline: until.filter(|until| !now.reached(*until)).max(),
             reason,
             switched_off: backend.health.off.active(now),
@@ -174,6 +171,17 @@ impl BackendSnapshot {
             closed_since,
         }
     }
+}
+
+/// The last error and check of a target's host, as far as they are news of the target: all while
+/// the host's breaker speaks for it, otherwise what probes found. They ask for every target of the
+/// host, while a call is news of the called one.
+fn host_news(backend: &Backend, state: State) -> (Option<LastError>, Option<Now>) {
+    let Some(endpoint) = &backend.endpoint else { return (None, None) };
+    endpoint.cell.with(|guarded| match state {
+        State::Closed => (guarded.last_error.filter(LastError::is_of_probe), guarded.last_probe),
+        State::HalfOpen | State::Open => (guarded.last_error, guarded.last_check),
+    })
 }
 
 /// The exclusion of the target as a whole: its own, else its keys' if all are excluded.

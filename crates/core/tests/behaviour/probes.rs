@@ -5,7 +5,7 @@ use tidegate_core::{
     mark::MarkReason,
     outcome::{Outcome, OutcomeKind},
     probe::ProbeOutcome,
-    snapshot::Reason,
+    snapshot::{BackendSnapshot, Reason},
     time::{Millis, Now},
     transition::Change,
 };
@@ -255,6 +255,28 @@ fn a_target_whose_host_no_probe_reaches_tells_the_hosts_error() {
 }
 
 #[test]
+fn a_targets_snapshot_has_its_hosts_probes_also_while_nothing_tripped() {
+    let mut bed = Bed::of(&["a b"]).endpoint("host", "a b");
+    bed.wait(5);
+    probe_endpoint(&mut bed, true, false);
+    let snap = bed.snap("a");
+    assert_eq!((snap.last_check, snap.last_error), (Some(Now(5)), None));
+    bed.wait(5);
+    probe_endpoint(&mut bed, false, false);
+    let snap = bed.snap("a");
+    assert_eq!((snap.last_check, snap.healthy), (Some(Now(10)), true));
+    assert_eq!(snap.last_error.map(|it| it.at), Some(Now(10)), "also one that does not trip");
+    bed.wait(5);
+    probe_endpoint(&mut bed, true, false);
+    assert_eq!(bed.snap("a").last_error, None, "null after a success");
+    // A call is news of the called target alone.
+    bed.wait(5);
+    bed.hit("b", refused());
+    assert_eq!((bed.snap("a").last_error, bed.snap("a").last_check), (None, Some(Now(15))));
+    assert_eq!(bed.snap("b").last_check, Some(Now(20)));
+}
+
+#[test]
 fn a_healing_probe_closes_targets_only_with_a_2xx() {
     for (code, expected) in [(200, State::Closed), (204, State::Closed), (503, State::Open)] {
         let mut bed = Bed::of(&["a"]).endpoint("host", "a").health(|it| it.recovery_threshold = 1);
@@ -277,7 +299,8 @@ fn any_other_answer_to_a_healing_probe_says_nothing_about_targets() {
             let outcome = ProbeOutcome::Answered(code);
             bed.core.endpoint_probed(bed.now, "host", outcome, true, &mut bed.notes);
         }
-        assert_eq!(bed.snap("a"), before, "{code}");
+        let checked = BackendSnapshot { last_check: Some(bed.now), ..before };
+        assert_eq!(bed.snap("a"), checked, "{code}");
         assert_eq!(bed.endpoint_snap("host").last_error, None, "it was reached: {code}");
     }
 }

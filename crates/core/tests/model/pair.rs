@@ -2,12 +2,14 @@
 
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_core::{
+    breaker::State,
     core::Core,
     outcome::{Outcome, OutcomeKind},
     permit::Permit,
     plan::{Plan, RequestSpec, Step},
     probe::ProbeOutcome,
     settings::{HealthSettings, Settings},
+    snapshot::EndpointSnapshot,
     time::{Millis, Now},
     transition::{Change, Notes},
 };
@@ -35,6 +37,8 @@ pub(crate) struct Pair {
     now: Now,
     notes: Notes,
     twins: Vec<Twin>,
+    /// When each host was last probed.
+    probed_at: Vec<Option<Now>>,
 }
 
 impl Pair {
@@ -42,6 +46,7 @@ impl Pair {
         Self {
             core: Core::new(&settings, 7),
             model: Model::new(&settings),
+            probed_at: vec![None; settings.endpoints.len()],
             settings,
             now: Now::ZERO,
             notes: Notes::default(),
@@ -84,6 +89,7 @@ impl Pair {
                 self.core.endpoint_probed(now, &id, outcome, heals, &mut self.notes);
                 let is_reached = outcome != ProbeOutcome::Unanswered;
                 self.model.endpoints[endpoint].probed(now, is_reached);
+                self.probed_at[endpoint] = Some(now);
                 let is_news = !is_reached || outcome == ProbeOutcome::Answered(200);
                 for backend in 0..count {
                     let is_behind = self.settings.backends[backend].endpoint == Some(endpoint);
@@ -212,7 +218,7 @@ impl Pair {
                 it.own.state(now).max(endpoint.map_or(it.own.state(now), |it| it.state(now)));
             prop_assert_eq!(found.state, state, "state of backend {}", backend);
             prop_assert_eq!(found.rank.0, model.rank(now, backend), "rank of {}", backend);
-            let is_healthy = state != tidegate_core::breaker::State::Open
+            let is_healthy = state != State::Open
                 && !model.is_in_window(now, backend)
                 && !model.is_excluded(now, backend);
             prop_assert_eq!(found.healthy, is_healthy, "healthy of {}", backend);
@@ -222,17 +228,24 @@ impl Pair {
                 "deadline of {}",
                 backend
             );
-            prop_assert_eq!(found.consecutive_failures, it.own.failures_in_a_row);
             prop_assert_eq!(found.closed_since, it.own.closed_since);
             prop_assert_eq!(found.generation, it.own.generation);
             prop_assert_eq!(found.in_flight, it.in_flight, "in flight of {}", backend);
-            // What is wrong with a host that cannot be reached is told of its targets too.
-            let host = self.settings.backends[backend].endpoint.map(|at| &snapshot.endpoints[at]);
-            let host = host.filter(|it| it.state != tidegate_core::breaker::State::Closed);
-            let host_error = host.and_then(|it| it.last_error).map(|it| it.at);
-            let error_at = it.last_error_at.max(host_error);
+            // What is wrong with a host that cannot be reached is told of its targets too; of one
+            // that can be, what its latest probe found.
+            let host_at = self.settings.backends[backend].endpoint;
+            let host = host_at.map(|at| &snapshot.endpoints[at]);
+            let is_closed = |it: &EndpointSnapshot| it.state == State::Closed;
+            let error = host.and_then(|it| {
+                it.last_error.filter(|error| !is_closed(it) || error.outcome.is_none())
+            });
+            let error_at = it.last_error_at.max(error.map(|it| it.at));
             prop_assert_eq!(found.last_error.map(|it| it.at), error_at);
-            let check_at = it.last_check.max(host.and_then(|it| it.last_check));
+            let broken = host.filter(|it| !is_closed(it));
+            let probed_at = host_at.and_then(|at| self.probed_at[at]);
+            let heard_at = broken.map_or(probed_at, |it| it.last_check);
+            let check_at = it.last_check.max(heard_at);
+            prop_assert_eq!(found.consecutive_failures, it.own.failures_in_a_row);
             prop_assert_eq!(found.last_check, check_at);
         }
         for (found, it) in snapshot.endpoints.iter().zip(&model.endpoints) {
