@@ -124,6 +124,17 @@ fn a_chat_stream_becomes_a_messages_stream_in_legal_order() {
     assert_eq!(last["usage"]["output_tokens"], 5);
 }
 
+/// A stop without its `message_stop` would pass for a whole chat stream that lacks `[DONE]` only.
+#[test]
+fn a_messages_stream_without_its_end_tells_no_client_that_it_stopped() {
+    let end = MESSAGES_STREAM.find("event: message_stop").expect("its last event");
+    let sign = "\"finish_reason\":\"tool_calls\"";
+    let whole = run(CHAT, MESSAGES, &[MESSAGES_STREAM.as_bytes()]);
+    assert!(whole.contains(sign), "{whole}");
+    let cut = run(CHAT, MESSAGES, &[&MESSAGES_STREAM.as_bytes()[..end]]);
+    assert!(!cut.contains(sign) && !cut.contains("[DONE]"), "{cut}");
+}
+
 #[test]
 fn a_messages_stream_becomes_a_chat_stream_in_legal_order() {
     let stream = run(CHAT, MESSAGES, &[MESSAGES_STREAM.as_bytes()]);

@@ -7,6 +7,7 @@ use crate::convert::api_error::ApiError;
 use crate::convert::fault::ReplyFault;
 use crate::convert::fields::{reply_object, take_map, take_text};
 use crate::convert::part::{Seal, Vendor};
+use crate::convert::reply::StopReason;
 use crate::convert::stream::{ReadStream, StreamEvent};
 use crate::frame::Frame;
 
@@ -14,6 +15,9 @@ use crate::frame::Frame;
 #[derive(Debug, Default)]
 pub struct MessagesStreamReader {
     block: OpenBlock,
+    /// Why it stopped. It is told with `message_stop` only: a stream that ends before that broke,
+    /// and to clients of some dialects a stop alone would be its end.
+    stop: Option<StopReason>,
     is_over: bool,
 }
 
@@ -64,11 +68,12 @@ impl ReadStream for MessagesStreamReader {
                 if !reason.is_empty() {
                     self.end_block(events);
                     let sequence = take_text(&mut delta, "stop_sequence");
-                    events.push(StreamEvent::Stop(stop_reason(&reason, sequence)));
+                    self.stop = Some(stop_reason(&reason, sequence));
                 }
             }
             "message_stop" => {
                 self.is_over = true;
+                events.extend(self.stop.take().map(StreamEvent::Stop));
                 events.push(StreamEvent::End);
             }
             "error" => {
