@@ -4,7 +4,8 @@
 //! milliseconds, `retry-after` in seconds or as an HTTP date. The finer one is asked first.
 //!
 //! Rules: a header that says zero, something negative or past, or that cannot be read, says
-//! nothing, and the next one is asked. A date needs the wall clock, which comes in as an argument.
+//! nothing, and the next one is asked. Of a header that stands twice, as where a proxy adds its own,
+//! the longest time counts. A date needs the wall clock, which comes in as an argument.
 //!
 //! Left to others: not believing more than an hour (the core's `Outcome::told`).
 
@@ -16,12 +17,15 @@ use tidegate_core::time::Millis;
 /// The time to stay away, if the headers state one.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now_unix_ms: u64) -> Option<Millis> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let in_ms = |name| text(name).and_then(|text| number_of(text, 1.0));
-    in_ms("retry-after-ms").or_else(|| in_ms("x-ms-retry-after-ms")).or_else(|| {
-        let text = text("retry-after")?;
-        number_of(text, 1000.0).or_else(|| date(text, now_unix_ms))
-    })
+    let longest = |name: &str, read: &dyn Fn(&str) -> Option<Millis>| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.filter_map(|text| read(text.trim())).max()
+    };
+    let in_ms = |name| longest(name, &|text| number_of(text, 1.0));
+    let in_s = |text: &str| number_of(text, 1000.0).or_else(|| date(text, now_unix_ms));
+    in_ms("retry-after-ms")
+        .or_else(|| in_ms("x-ms-retry-after-ms"))
+        .or_else(|| longest("retry-after", &in_s))
 }
 
 /// A plain decimal number of units of `unit_ms`, if it comes to a millisecond or more.
@@ -53,7 +57,7 @@ mod tests {
     fn check(headers: &[(&'static str, &str)], expected: Option<u64>) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.insert(*name, HeaderValue::from_str(value).expect("a header value"));
+            map.append(*name, HeaderValue::from_str(value).expect("a header value"));
         }
         assert_eq!(retry_after(&map, NOW), expected.map(Millis), "{headers:?}");
     }
@@ -74,6 +78,15 @@ mod tests {
         check(&[("retry-after", "2"), ("retry-after-ms", "1700")], Some(1_700));
         check(&[("retry-after", "2"), ("retry-after-ms", "soon")], Some(2_000));
         check(&[("x-ms-retry-after-ms", "5"), ("retry-after-ms", "0")], Some(5));
+    }
+
+    #[test]
+    fn of_a_header_that_stands_twice_the_longest_time_counts() {
+        check(&[("retry-after", "5"), ("retry-after", "50")], Some(50_000));
+        check(&[("retry-after", "soon"), ("retry-after", "50")], Some(50_000));
+        let date = "Sun, 06 Nov 1994 08:50:37 GMT";
+        check(&[("retry-after", "50"), ("retry-after", date)], Some(60_000));
+        check(&[("retry-after-ms", "0"), ("retry-after-ms", "700")], Some(700));
     }
 
     #[test]
