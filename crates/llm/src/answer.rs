@@ -159,6 +159,13 @@ pub(crate) fn sign(headers: &mut HeaderMap, id: &str, context: &RequestContext) 
     headers.insert(ATTEMPTS, HeaderValue::from(context.attempts()));
 }
 
+/// Says whose answer this is, where that is not the latest attempt's.
+pub(crate) fn sign_for(headers: &mut HeaderMap, target: &str) {
+    if let Ok(target) = HeaderValue::from_str(target) {
+        headers.insert(RESOLVED, target);
+    }
+}
+
 /// Tells an SDK not to try again what was tried at several targets here, and when it may.
 pub(crate) fn advise(headers: &mut HeaderMap, context: &RequestContext, finish: &Finish) {
     if (finish.end, finish.answer) == (End::OutOfPatience, Answer::OutOfTime) {

@@ -221,14 +221,15 @@ fn over(
     id: &str,
 ) -> Response<ClientBody> {
     context.settle();
-    let relayed = match finish.answer {
-        Answer::Attempt(number) => replies.get_mut(number).and_then(Option::take),
+    let shown = match finish.answer {
+        Answer::Attempt(number) => Some(number),
         Answer::NoHealthyBackend
         | Answer::NothingAble
         | Answer::ThreadGone
         | Answer::OutOfTime
         | Answer::Nobody => None,
     };
+    let relayed = shown.and_then(|number| replies.get_mut(number)).and_then(Option::take);
     let is_exhausted = finish.end != End::ClientFault && finish.end != End::AuthSurfaced;
     let (mut response, own) = match relayed {
         Some(reply) if reply.status.as_u16() == finish.status => {
@@ -240,6 +241,9 @@ fn over(
         }
     };
     answer::sign(response.headers_mut(), id, &context);
+    if let Some(record) = shown.and_then(|number| context.records.get(number)) {
+        answer::sign_for(response.headers_mut(), &record.target);
+    }
     if is_exhausted {
         answer::advise(response.headers_mut(), &context, &finish);
     }

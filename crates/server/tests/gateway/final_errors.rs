@@ -30,7 +30,18 @@ fn an_error_before_a_death_after_the_head_is_what_the_client_sees() {
         assert_eq!(answer.status, 500, "{}", answer.text());
         assert_eq!(answer.json()["error"]["message"], "words of a");
         assert_eq!(answer.header("x-tidegate-attempts"), Some("2"));
+        assert_eq!(answer.header("x-tidegate-resolved"), Some("a/m"), "whose words they are");
     }
+}
+
+#[test]
+fn an_error_names_the_target_that_gave_it_also_if_a_refused_key_came_later() {
+    let fakes = [always(says(500, "words of a")), always(says(401, "words of b"))];
+    let answer = asked(&fakes.each_ref(), false);
+    assert_eq!((answer.status, answer.header("x-tidegate-resolved")), (500, Some("a/m")));
+    let redirected = [always(says(302, "")), always(says(401, ""))];
+    let answer = asked(&redirected.each_ref(), false);
+    assert_eq!((answer.status, answer.header("x-tidegate-resolved")), (502, Some("a/m")));
 }
 
 #[test]
