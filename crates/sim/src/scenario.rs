@@ -83,12 +83,12 @@ fn read(
         let (mcp, problems) = Mcp::read(document, source, origin);
         return (mcp.map(|it| Scenario::Mcp(Box::new(it))), problems);
     }
-    let diagnostic =
-        Diagnostic::error(&codes::UNKNOWN_FORM, "this is not a scenario of a known form")
-            .help("a sequence of requests has `services` and `program`")
-            .help("a timeline of traffic has `backends`, `traffic` and `for`")
-            .help("an MCP scenario has `servers` and `program`")
-            .help("`tidegate help scenarios` shows each");
+    let message = format!("`{}` is not a scenario of a known form", source.name());
+    let diagnostic = Diagnostic::error(&codes::UNKNOWN_FORM, message)
+        .help("a sequence of requests has `services` and `program`")
+        .help("a timeline of traffic has `backends`, `traffic` and `for`")
+        .help("an MCP scenario has `servers` and `program`")
+        .help("`tidegate help scenarios` shows each");
     (None, vec![diagnostic])
 }
 
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn a_file_of_no_known_form_is_told_what_the_forms_look_like() {
         for text in ["", "a: 1\n", "program: []\n", "servers: {}\n"] {
-            assert_eq!(problems(text), ["TG100 this is not a scenario of a known form"], "{text}");
+            let expected = "TG100 `dir/t.yaml` is not a scenario of a known form";
+            assert_eq!(problems(text), [expected], "{text}");
         }
     }
 }
