@@ -17,6 +17,7 @@ use super::effect::{Effect, McpAnswer, Metric};
 use super::event::{LargeArguments, RequestToken};
 use super::ids::{CallId, ClientId, ConnectionId, ReaderId};
 use super::lean::take_out;
+use super::parked::AskedFor;
 use super::relay::{Relay, Relayed};
 use super::schedule::Task;
 use super::streams::StreamRef;
@@ -77,7 +78,7 @@ pub(super) struct Attending {
     pub(super) silent_at: Now,
     pub(super) method: String,
     /// What the request asks for: only the same may come back for it.
-    pub(super) asked: String,
+    pub(super) asked: AskedFor,
 }
 
 /// What a client says when it cancels a call: its reason, if it gives one.

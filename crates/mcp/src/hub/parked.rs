@@ -8,22 +8,24 @@
 //!   client ◀─ the result ───── gateway ◀─────────────────────── server
 //! ```
 //! Rules kept here:
-//! - A parked call belongs to its caller and to one request: whoever else names it finds nothing
-//!   (S31). Its name is 128 random bits.
+//! - A parked call belongs to its caller and to one request, its arguments included: whoever else
+//!   names it finds nothing (S31). Its name is 128 random bits.
 //! - Bounded: [`PARKED_MAX`] per client, each for [`PARKED_FOR`]; then its server is told that
 //!   nobody waits.
 
-use serde_json::value::RawValue;
+use bytes::Bytes;
+use serde_json::{Value, value::RawValue};
 use tidegate_core::time::{Millis, Now};
 
 use super::calls::{AnswerTo, WaitingQuestion};
+use super::event::LargeArguments;
 use super::ids::{CallId, ClientId};
 use super::schedule::Task;
 use super::{Env, Hub};
 use crate::{
-    message::{self, INVALID_PARAMS, METHOD_NOT_FOUND, Params},
+    message::{self, INVALID_PARAMS, LARGE, METHOD_NOT_FOUND, Params},
     raw::{Fields, quoted},
-    stateless::Refused,
+    stateless::{Refused, heading},
 };
 
 /// Calls of one client that wait for it. Each holds one of the turns that its server has
@@ -38,9 +40,41 @@ pub const PREFIX: &str = "tidegate.parked.";
 pub(super) struct Parked {
     call: CallId,
     /// The request: only the same may come back for it.
-    asked: String,
+    asked: AskedFor,
     questions: Vec<WaitingQuestion>,
     pub(super) until: Now,
+}
+
+/// What a request asks for, apart from what changes when it comes back for a call.
+#[derive(Clone, Debug)]
+pub(super) struct AskedFor {
+    /// The method, and the name or uri that it is about.
+    subject: String,
+    arguments: Option<Bytes>,
+}
+
+impl AskedFor {
+    /// What a request with these params asks for; large arguments may have been set aside.
+    pub(super) fn of(method: &str, params: &Params<'_>, large: Option<&LargeArguments>) -> Self {
+        let subject = format!("{method} {:?}", heading::name_of(method, params));
+        let inline =
+            || params.get("arguments").map(|it| Bytes::copy_from_slice(it.get().as_bytes()));
+        let arguments = large.map(|it| it.arguments.clone()).or_else(inline);
+        Self { subject, arguments }
+    }
+
+    /// Whether both ask for the same, whatever the order of keys and the spaces between them.
+    fn is_same(&self, other: &Self) -> bool {
+        let arguments = (self.arguments.as_deref(), other.arguments.as_deref());
+        let are_same = match arguments {
+            (Some(one), Some(other)) if one.len().max(other.len()) <= LARGE => {
+                let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
+                one == other || read(one).is_some_and(|one| read(other) == Some(one))
+            }
+            (one, other) => one == other,
+        };
+        are_same && self.subject == other.subject
+    }
 }
 
 /// What becomes of a request that comes back for a call.
@@ -76,7 +110,7 @@ impl Hub {
         &mut self,
         env: &mut Env<'_>,
         id: CallId,
-        asked: String,
+        asked: AskedFor,
         questions: Vec<WaitingQuestion>,
     ) -> Option<String> {
         let client = self.calls.get(id)?.client;
@@ -111,14 +145,14 @@ impl Hub {
         env: &mut Env<'_>,
         client: ClientId,
         params: Option<&RawValue>,
-        asked: &str,
+        asked: &AskedFor,
     ) -> ComesBack {
         let params = Params::parse(params).unwrap_or_default();
         let Some(name) = params.text("requestState").filter(|it| it.starts_with(PREFIX)) else {
             return ComesBack::Not;
         };
         let Some(kept) = self.clients.get_mut(client) else { return ComesBack::Not };
-        let is_it = kept.parked.get(&name).is_some_and(|it| it.asked == asked);
+        let is_it = kept.parked.get(&name).is_some_and(|it| it.asked.is_same(asked));
         let parked = if is_it { kept.parked.remove(&name) } else { None };
         let parked = parked.filter(|it| self.calls.get(it.call).is_some());
         let Some(Parked { call: id, questions, asked, .. }) = parked else {

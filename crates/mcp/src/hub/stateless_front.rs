@@ -22,7 +22,7 @@ use super::calls::{AnswerTo, Attending, ClientCall, Made, Requested, SILENT_FOR}
 use super::effect::{Effect, McpAnswer};
 use super::event::{McpRequest, RequestToken};
 use super::ids::{CallId, ClientId};
-use super::parked::ComesBack;
+use super::parked::{AskedFor, ComesBack};
 use super::profile::own_info;
 use super::relay::Relayed;
 use super::schedule::Task;
@@ -34,7 +34,7 @@ use crate::{
     message::{ErrorObject, INTERNAL_ERROR, Id, METHOD_NOT_FOUND, Params, error_object, made},
     raw::quoted,
     stateless::{
-        Envelope, Refused, discover, dress, heading,
+        Envelope, Refused, discover, dress,
         listen::{self, Filter},
         status_of,
     },
@@ -94,7 +94,7 @@ impl Hub {
     ) {
         let token = request.token;
         let parsed = Params::parse(params).unwrap_or_default();
-        let asked = format!("{method} {:?}", heading::name_of(method, &parsed));
+        let asked = AskedFor::of(method, &parsed, request.large.as_ref());
         let going = match self.comes_back(env, client, params, &asked) {
             ComesBack::Goes(call) => Some(call),
             ComesBack::Asks(told) => return self.answer_stateless(token, &id, method, Ok(told)),

@@ -64,6 +64,27 @@ fn a_call_of_a_client_without_a_session_waits_for_it_while_its_server_asks() {
 }
 
 #[test]
+fn only_the_same_request_comes_back_for_a_parked_call() {
+    let mut bed = Bed::new(&["a"]).start();
+    let can = json!({"elicitation": {}});
+    let params = json!({"name": "ask", "arguments": {"to": "ada", "sum": 1}});
+    let token = bed.post_stateless(1, "tools/call", params.clone(), &can);
+    let mut back = params;
+    back["requestState"] = bed.whole(token)["result"]["requestState"].clone();
+    back["inputResponses"] = json!({"question-1": {"action": "accept"}});
+    for arguments in [json!({"to": "eve", "sum": 1}), json!({}), json!(null)] {
+        back["arguments"] = arguments;
+        let token = bed.post_stateless(2, "tools/call", back.clone(), &can);
+        assert_eq!(bed.whole(token)["error"]["code"], -32602);
+        assert_eq!(bed.servers[0].told.len(), 0, "its server hears nothing");
+    }
+    // The order of keys says nothing.
+    back["arguments"] = json!({"sum": 1, "to": "ada"});
+    bed.post_stateless(3, "tools/call", back, &can);
+    assert_eq!(bed.servers[0].told[0]["result"]["action"], "accept");
+}
+
+#[test]
 fn a_parked_call_that_nobody_comes_back_for_is_given_up() {
     let mut bed = Bed::new(&["a"]);
     bed.settings.call_timeout = Millis::minutes(10);
