@@ -3,7 +3,8 @@
 //! | client | server | what differs |
 //! |---|---|---|
 //! | session | session | nothing |
-//! | stateless | stateless | nothing: what a server needs to know is asked of the client itself |
+//! | stateless | stateless | nothing: what a server needs to know is asked of the client itself, if
+//!   it declared that it can be asked that (S44) |
 //! | session | stateless | what the server needs is asked of the client, and the call made again |
 //! | stateless | session | log lines come only at the level that the request asked for; what the
 //!   server asks, the client is asked with the answer to its request (`parked`) |
@@ -24,6 +25,7 @@ use crate::{
     call::Replayability,
     cause::Cause,
     message::{INTERNAL_ERROR, Params, error_object},
+    raw::quoted,
     stateless::{
         MISSING_CAPABILITY, dress,
         input::{Needed, is_needed},
@@ -101,10 +103,11 @@ impl Hub {
         let is_stateless =
             self.clients.get(call.client).is_some_and(|it| it.profile.is_stateless());
         let result = match &answered {
-            Answered::Reply(Ok(result)) if !is_stateless => result.clone(),
+            Answered::Reply(Ok(result)) if self.is_stateless(link) => result.clone(),
             _ => return self.answered(env, id, answered),
         };
-        if !self.is_stateless(link) {
+        if is_stateless {
+            let answered = self.undeclared(id, &result).unwrap_or(answered);
             return self.answered(env, id, answered);
         }
         let needed = serde_json::from_slice::<&RawValue>(&result).ok().filter(|it| is_needed(it));
@@ -134,6 +137,17 @@ impl Hub {
         let bridging = Bridging { needed, answers, put, told, again_at };
         self.put_relay(id, RelayStage::Bridging(Box::new(bridging)));
         self.schedule.wake(Task::Call(id));
+    }
+
+    /// What a client of the stateless era hears instead of a result that asks it something which
+    /// it did not declare.
+    fn undeclared(&self, id: CallId, result: &[u8]) -> Option<Answered> {
+        let client = self.calls.get(id)?.client;
+        let can = self.clients.get(client)?.profile.can();
+        let needed = serde_json::from_slice::<&RawValue>(result).ok().filter(|it| is_needed(it))?;
+        let questions = Needed::read(needed).ok()?.questions;
+        let question = questions.iter().find(|it| !can.be_asked(&it.method))?;
+        Some(Answered::Reply(Err(not_declared(&question.method).into())))
     }
 
     /// Looks at a call whose client is asked what its server needs to know.
@@ -177,9 +191,7 @@ impl Hub {
             let client = self.calls.get(id)?.client;
             let can = self.clients.get(client).map(|it| it.profile.can());
             if !can.is_some_and(|can| can.be_asked(&question.method)) {
-                let message =
-                    format!("the server asks `{}`, which was not declared", question.method);
-                let error = error_object(MISSING_CAPABILITY, &message, None);
+                let error = not_declared(&question.method);
                 self.answered(env, id, Answered::Reply(Err(error.into())));
                 return None;
             }
@@ -225,4 +237,12 @@ impl Hub {
             self.schedule.wake(Task::Call(id));
         }
     }
+}
+
+/// The error of a call whose server asks what the client did not declare.
+fn not_declared(method: &str) -> String {
+    let message = format!("the server asks `{method}`, which was not declared");
+    let capability = method.split('/').next().unwrap_or_default();
+    let data = format!(r#"{{"requiredCapabilities":{{{}:{{}}}}}}"#, quoted(capability));
+    error_object(MISSING_CAPABILITY, &message, Some(&data))
 }

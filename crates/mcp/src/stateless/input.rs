@@ -36,7 +36,7 @@ pub struct Question {
 /// Whether a result is none yet.
 #[must_use]
 pub fn is_needed(result: &RawValue) -> bool {
-    result.get().contains("input_required")
+    memchr::memmem::find(result.get().as_bytes(), b"input_required").is_some()
         && Fields::of(result, &[])
             .is_ok_and(|fields| fields.text("resultType").as_deref() == Some("input_required"))
 }

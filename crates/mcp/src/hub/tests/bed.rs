@@ -405,6 +405,11 @@ impl Bed {
                         "method": "elicitation/create", "params": {"message": "sure?"}});
                     return self.say(connection, &question, Some(call));
                 }
+                Some("need") if params["inputResponses"].is_null() => Ok(json!({
+                    "resultType": "input_required",
+                    "inputRequests": {"who": {"method": "elicitation/create", "params": {}}},
+                    "requestState": "its own",
+                })),
                 _ => Ok(json!({"content": [{"type": "text", "text": server.name}]})),
             },
             _ => Err(json!({"code": -32601, "message": "method not found"})),

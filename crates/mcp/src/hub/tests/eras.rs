@@ -85,6 +85,24 @@ fn only_the_same_request_comes_back_for_a_parked_call() {
 }
 
 #[test]
+fn a_server_without_sessions_asks_a_client_only_what_it_declared() {
+    let mut bed = Bed::new(&["a"]);
+    bed.servers[0].is_stateless = true;
+    bed.servers[0].tools.push(json!({"name": "need", "inputSchema": {"type": "object"}}));
+    let mut bed = bed.start();
+    let params = json!({"name": "need", "arguments": {}});
+    let token = bed.post_stateless(1, "tools/call", params.clone(), &json!({"roots": {}}));
+    let refused = bed.whole(token);
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    assert_eq!(refused["error"]["data"], json!({"requiredCapabilities": {"elicitation": {}}}));
+    assert_eq!(bed.answers[&token].status, 400);
+    let token = bed.post_stateless(2, "tools/call", params, &json!({"elicitation": {}}));
+    let asked = bed.whole(token);
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    assert_eq!(asked["result"]["requestState"], "its own");
+}
+
+#[test]
 fn a_parked_call_that_nobody_comes_back_for_is_given_up() {
     let mut bed = Bed::new(&["a"]);
     bed.settings.call_timeout = Millis::minutes(10);
