@@ -53,6 +53,8 @@ pub enum Cause {
     TooManyChildren,
     /// The limit on calls at once is reached.
     Busy,
+    /// It is connected, and what it offers is not known.
+    ListsUnknown,
     /// It was unhealthy when the session opened.
     ExcludedAtOpen,
     /// The gateway is on its way out, or the server left the config.
@@ -91,6 +93,7 @@ impl fmt::Display for Cause {
             Self::CrashLoop => "process keeps crashing",
             Self::TooManyChildren => "too many child processes",
             Self::Busy => "too many calls at once",
+            Self::ListsUnknown => "its lists are not known yet",
             Self::ExcludedAtOpen => "unhealthy when the session opened",
             Self::Closing => "closing",
             Self::Shortage => "out of local resources",

@@ -8,6 +8,8 @@
 //! - Doubts that come while lists are being fetched are about what was not fetched yet: they stay.
 //! - A fetch that failed is tried again at the next use, but not before [`PAUSE`]: a server that
 //!   fails is not asked by every request that comes by.
+//! - As long as none has brought everything, nobody can use what is missing. So it is tried again
+//!   without a use too, after pauses that double ([`Freshness::retry_after`]).
 //!
 //! Left to others: the fetch itself, of which there is one at a time (the server's shelf), and the
 //! lists that are kept while it runs and when it fails.
@@ -17,11 +19,16 @@ use tidegate_core::time::{Millis, Now};
 /// The least time between a fetch that failed and the next one.
 pub const PAUSE: Millis = Millis::seconds(1);
 
+/// The longest time between two fetches that nobody asked for.
+const LONGEST_PAUSE: Millis = Millis::minutes(1);
+
 /// What is known of the age of one server's lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
     fetched_at: Option<Now>,
     failed_at: Option<Now>,
+    /// Failures in a row.
+    failures: u32,
     is_doubted: bool,
 }
 
@@ -40,12 +47,23 @@ impl Freshness {
     pub fn fetched(&mut self, now: Now) {
         self.fetched_at = Some(now);
         self.failed_at = None;
+        self.failures = 0;
     }
 
     /// It did not.
     pub fn failed(&mut self, now: Now) {
         self.failed_at = Some(now);
+        self.failures = self.failures.saturating_add(1);
         self.is_doubted = true;
+    }
+
+    /// How long after a failure it is tried again although nobody asks; none if the lists were
+    /// whole before, since those are offered meanwhile.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Millis> {
+        let is_wanted = self.fetched_at.is_none() && self.failures > 0;
+        let doubled = 2_u64.saturating_pow(self.failures.saturating_sub(1));
+        is_wanted.then(|| Millis(PAUSE.0.saturating_mul(doubled)).min(LONGEST_PAUSE))
     }
 
     /// Whether somebody who uses the lists has them fetched again.
@@ -96,6 +114,20 @@ mod tests {
         freshness.doubt();
         freshness.fetched(Now(5200));
         assert!(freshness.is_due(Now(6000), FRESH_FOR));
+    }
+
+    #[test]
+    fn a_first_fetch_that_fails_is_tried_again_by_itself_after_pauses_that_double() {
+        let mut freshness = Freshness::default();
+        assert_eq!(freshness.retry_after(), None);
+        let pauses = [1, 2, 4, 8, 16, 32, 60, 60].map(Millis::seconds);
+        for pause in pauses {
+            freshness.failed(Now(0));
+            assert_eq!(freshness.retry_after(), Some(pause));
+        }
+        freshness.fetched(Now(1000));
+        freshness.failed(Now(2000));
+        assert_eq!(freshness.retry_after(), None, "what was fetched is offered meanwhile");
     }
 
     #[test]

@@ -65,6 +65,8 @@ struct CachedListing {
     announced: Vec<Kind>,
     /// What the last listing lacked: it is told once, and not at every fetch.
     shortfall: Shortfall,
+    /// Over which link, and when, a fetch that was never whole is tried again.
+    retry: Option<(LinkId, Now)>,
 }
 
 struct Fetching {
@@ -303,8 +305,15 @@ impl Hub {
     /// Looks at a fetch that waits.
     pub(super) fn run_fetch(&mut self, env: &mut Env<'_>, id: ServerId, key: ProfileKey) {
         let Some(server) = self.servers.get_mut(id) else { return };
-        let fetching = server.lists.by_profile.get_mut(&key).and_then(|it| it.fetching.as_mut());
-        let Some(fetching) = fetching else { return };
+        let Some(entry) = server.lists.by_profile.get_mut(&key) else { return };
+        let Some(fetching) = entry.fetching.as_mut() else {
+            // A link that is lost by now fetches when it is made again.
+            let due = entry.retry.take_if(|(_, at)| env.now.reached(*at));
+            if let (Some((link, _)), Some((profile, _))) = (due, entry.profile.clone()) {
+                self.fetch(env, id, link, &profile, &Kind::ALL);
+            }
+            return;
+        };
         if let FetchStage::Settling(at) = fetching.stage
             && env.now.reached(at)
         {
@@ -418,6 +427,11 @@ impl Hub {
                     true => entry.freshness.fetched(env.now),
                     false => entry.freshness.failed(env.now),
                 }
+                let retry = entry.freshness.retry_after();
+                entry.retry = retry.map(|pause| (link, env.now.after(pause)));
+                if let Some((_, at)) = entry.retry {
+                    self.schedule.arm(Task::Fetch(id, key), at);
+                }
                 let stale = std::mem::take(&mut entry.stale);
                 let announced = std::mem::take(&mut entry.announced);
                 if !stale.is_empty() {
@@ -464,7 +478,11 @@ impl Hub {
             let name = Arc::clone(&server.name);
             self.out.push(Effect::Count(Metric::ToolsOffered(name, count)));
         }
-        let changes = before.or(own).map(|before| before.diff(after)).unwrap_or_default();
+        // Whoever has joined without lists is told of the first ones, if those come late.
+        let is_late = is_first && entry.freshness.retry_after().is_some();
+        let nothing = || Arc::new(Listing::new(after.info.clone()));
+        let before = before.or(own).or_else(|| is_late.then(nothing));
+        let changes = before.map(|before| before.diff(after)).unwrap_or_default();
         if !changes.changed.is_empty() && !is_first {
             let names: Vec<&str> = changes.changed.iter().map(|(_, key)| &**key).collect();
             let server = Arc::clone(&server.name);

@@ -350,8 +350,7 @@ impl Hub {
         let (client, requested) = (call.client, call.requested);
         let cause = match self.enter(env, client, &group, caller, Task::Call(id)) {
             Ok(Entry::Refused(cause)) => cause,
-            // It has just come, and its lists are not there yet.
-            Ok(_) => Cause::Busy,
+            Ok(_) => Cause::ListsUnknown,
             Err(caller) => return self.wait_in(id, RelayStage::Unreached(group, caller)),
         };
         let Requested::Relay(what) = requested else { return None };

@@ -72,6 +72,8 @@ pub(super) struct Scripted {
     pub(super) held: Vec<(ConnectionId, u64)>,
     /// What clients answered to its questions.
     pub(super) told: Vec<Value>,
+    /// It answers the question for its tools with an HTTP error.
+    pub(super) hides_tools: bool,
 }
 
 impl Scripted {
@@ -90,7 +92,8 @@ impl Scripted {
         ];
         let (asked, held, told) = (Vec::new(), Vec::new(), Vec::new());
         let (manner, is_stateless) = (Manner::Works, false);
-        Self { name, manner, is_stateless, tools, asked, held, told }
+        let hides_tools = false;
+        Self { name, manner, is_stateless, tools, asked, held, told, hides_tools }
     }
 
     pub(super) fn count(&self, method: &str) -> usize {
@@ -356,6 +359,9 @@ impl Bed {
             *self.world.borrow_mut().given.entry(number).or_default() += 1;
         }
         let failure = match server.manner {
+            Manner::Works if server.hides_tools && method == "tools/list" => {
+                Some(Failure::of(Cause::Status(500), OutcomeKind::ServerError))
+            }
             Manner::Works => None,
             Manner::Silent => return,
             Manner::Legacy if self.legacy.contains(&connection) => None,

@@ -89,3 +89,30 @@ fn a_server_with_another_key_is_another_server() {
     assert_eq!(bed.last(token)["id"], 1);
     assert_eq!(bed.servers[1].count("tools/call"), 1);
 }
+
+#[test]
+fn lists_that_could_not_be_fetched_at_first_are_fetched_without_being_asked_for() {
+    let mut bed = Bed::new(&["a", "b"]);
+    bed.servers[0].hides_tools = true;
+    let mut bed = bed.start();
+    let session = bed.open();
+    assert_eq!(bed.tools(&session).len(), 4, "only those of b");
+    let standing = bed.send(HttpMethod::Get, &session, None);
+    let token = bed.call(&session, 1, "a_echo");
+    bed.pass(Millis::seconds(1));
+    let text = &bed.last(token)["result"]["content"][0]["text"];
+    assert_eq!(text, "backend \"a\" unavailable: its lists are not known yet");
+    bed.pass(Millis::seconds(60));
+    let before = bed.servers[0].count("tools/list");
+    bed.pass(Millis::seconds(50));
+    let more = bed.servers[0].count("tools/list") - before;
+    assert!(more <= 2, "{more}: the pauses grow");
+    bed.servers[0].hides_tools = false;
+    bed.pass(Millis::seconds(61));
+    let told = bed.streams[&bed.reader(standing)].concat();
+    assert!(told.contains("notifications/tools/list_changed"), "{told}");
+    assert_eq!(bed.tools(&session).len(), 8);
+    let settled = bed.servers[0].count("tools/list");
+    bed.pass(Millis::seconds(200));
+    assert_eq!(bed.servers[0].count("tools/list"), settled);
+}
