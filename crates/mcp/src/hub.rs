@@ -414,6 +414,7 @@ impl Hub {
             Task::Fetch(server, profile) => self.run_fetch(env, server, profile),
             Task::Monitor(server) => self.run_monitor(env, server),
             Task::ProbeEnd(server) => self.run_probe(env, server),
+            Task::Start(link) => self.run_start(env, link),
             Task::Keepalive(link) => self.run_keepalive(env, link),
             Task::Listening(link, is_lists) => self.run_listening(env, link, is_lists),
             Task::TellLists(client) => self.run_tell_lists(env, client),

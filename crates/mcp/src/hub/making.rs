@@ -29,13 +29,14 @@ use tidegate_core::{
 use super::connection::{Asker, Outbound, ServerReply};
 use super::effect::{Effect, LogLine, Metric, TransportKind};
 use super::ids::{ConnectionId, LinkId, ServerId};
+use super::schedule::Task;
 use super::{Env, Hub};
 use crate::{
     cause::Cause,
     era::Era,
     greeting::{self, Greeted},
     health::Failure,
-    link::Generation,
+    link::{Generation, LinkState},
     listing::ServerInfo,
     message::{self, Params, read_error},
     raw::quoted,
@@ -91,6 +92,11 @@ impl Hub {
         if configured.is_child()
             && let Start::Later { at, cause } = configured.supervisor.may_start(env.now)
         {
+            let pause = at.since(env.now);
+            if cause == Cause::ProcessExited && pause <= configured.connect_timeout {
+                // Whoever wants it waits no longer than for any other connection.
+                return self.schedule.arm(Task::Start(link), at);
+            }
             // Its end was charged when it happened; waiting to start it again is no news.
             let failure = Failure::of(cause, OutcomeKind::Cancelled);
             let failure = Failure { retry_after: Some(at.since(env.now)), ..failure };
@@ -100,6 +106,16 @@ impl Hub {
         let caller = owner.and_then(|owner| self.clients.get(owner));
         let caller = caller.map(|it| (Arc::clone(&it.caller), it.rights.share));
         self.open_connection(env.now, link, (server, generation), legacy, caller);
+    }
+
+    /// The pause after which a program may be started again is over.
+    pub(super) fn run_start(&mut self, env: &mut Env<'_>, link: LinkId) {
+        let Some(kept) = self.links.get(link) else { return };
+        let is_wanted = kept.machine.state() == LinkState::Connecting && kept.making.is_none();
+        let generation = kept.machine.generation();
+        if is_wanted {
+            self.connect(env, link, generation);
+        }
     }
 
     fn open_connection(

@@ -30,6 +30,8 @@ pub(super) enum Task {
     Monitor(ServerId),
     /// A probe of a server is to be over.
     ProbeEnd(ServerId),
+    /// A program that is started after a pause.
+    Start(LinkId),
     /// An idle connection.
     Keepalive(LinkId),
     /// What a server without sessions is asked to tell: its lists, or else its resources.
