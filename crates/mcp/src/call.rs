@@ -43,7 +43,7 @@ use crate::{
 
 mod unavailable;
 
-pub use unavailable::{Code, TooManyCalls, Unavailable, of_new_session};
+pub use unavailable::{Code, TooManyCalls, Unavailable, say_new};
 
 /// What is to be done over the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

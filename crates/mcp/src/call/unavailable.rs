@@ -6,6 +6,7 @@
 //! a tool's output schema also when it tells of an error, and then show that it does not fit
 //! instead of the sentence. So where there is such a schema, the object goes into `_meta`.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::time::Millis;
 
@@ -14,10 +15,15 @@ use crate::{cause::Cause, raw::Fields};
 /// JSON-RPC's internal error: the one code that clients of every era take for a server's fault.
 const INTERNAL_ERROR: i64 = -32603;
 
-/// The text of a `result` that says that it comes from a new session of its server, which has
-/// forgotten the state of the one before. One that is no plain object stays as it is.
+/// A `result` that says that it comes from a new session of its server, which does not have the
+/// state of the one before. One that is no plain object stays as it is.
 #[must_use]
-pub fn of_new_session(result: &str) -> Option<String> {
+pub fn say_new(result: Bytes) -> Bytes {
+    let text = std::str::from_utf8(&result).ok();
+    text.and_then(of_new_session).map_or(result, Bytes::from)
+}
+
+fn of_new_session(result: &str) -> Option<String> {
     let mut fields = Fields::parse(result, &[]).ok()?;
     fields.edit("_meta", &[], |meta| meta.set_text("tidegate/session", "new")).ok()?;
     Some(fields.to_json())

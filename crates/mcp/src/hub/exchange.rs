@@ -28,7 +28,7 @@ use super::ids::{CallId, ConnectionId, ExchangeId, JoinId, LinkId, ServerId};
 use super::schedule::Task;
 use super::{Env, Hub};
 use crate::{
-    call::{Action, Call, Code, End, Replayability, Unavailable, of_new_session},
+    call::{Action, Call, Code, End, Replayability, Unavailable, say_new},
     cause::{Cause, Delivery},
     health::{self, Failure, Reply as Meaning},
     link::{Generation, Link},
@@ -450,11 +450,7 @@ impl Hub {
             return result;
         }
         let machine = self.links.get_mut(link).map(|it| &mut it.machine);
-        if !machine.is_some_and(Link::tell_new) {
-            return result;
-        }
-        let text = std::str::from_utf8(&result).ok();
-        text.and_then(of_new_session).map_or(result, Bytes::from)
+        if machine.is_some_and(Link::tell_new) { say_new(result) } else { result }
     }
 
     fn end_exchange(&mut self, env: &mut Env<'_>, id: ExchangeId, end: End) {

@@ -7,21 +7,25 @@
 //! - A link to a member is made when the member is first needed.
 //! - Once a member has answered, what follows (questions, more requests of the same call) stays
 //!   with it.
+//! - A session that goes on at another member has left its state behind, and its first result there
+//!   says so, as after a session that was lost and regained.
 //! - The client hears of the group; the log has every attempt with its member.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tidegate_core::time::Now;
 
 use super::effect::{Effect, LogLine};
 use super::exchange::{ExchangeEnd, ExchangeOwner};
-use super::ids::{CallId, ExchangeId, LinkId, ServerId};
+use super::ids::{CallId, ClientId, ExchangeId, LinkId, ServerId};
 use super::joining::EraWait;
 use super::relay::{Answered, RelayStage, unavailable};
 use super::schedule::Task;
+use super::server::ServerGroup;
 use super::{Env, Hub};
 use crate::{
-    call::{Call, End},
+    call::{Call, End, say_new},
     cause::Cause,
     group_call::{Attempted, GroupCall, GroupStep},
     link::Link,
@@ -183,11 +187,14 @@ impl Hub {
         call.relay.attempts = state.group_call.attempts().to_vec();
         self.note_attempts(&group.name, state.group_call.attempts());
         let stays = state.group_call.stays().and_then(|name| self.member_named(&group, &name));
+        let is_moved =
+            stays.is_some_and(|member| self.leaves_state(env.now, client, &group, member));
         if let Some(member) = stays {
             self.stay_at(env, client, &group, member);
         }
         let answered = match (end, state.answer) {
             (End::Answered, Some((link, reply))) => {
+                let reply = if is_moved { reply.map(say_new) } else { reply };
                 if let Some(call) = self.calls.get_mut(id) {
                     call.relay.link = Some(link);
                 }
@@ -199,6 +206,24 @@ impl Hub {
             }
         };
         self.answered(env, id, answered);
+    }
+
+    /// Whether a session that goes on at this member leaves state behind at another: what a server
+    /// keeps in its sessions is not where the client is now.
+    fn leaves_state(
+        &mut self,
+        now: Now,
+        client: ClientId,
+        group: &ServerGroup,
+        member: ServerId,
+    ) -> bool {
+        let Some(kept) = self.clients.get(client).filter(|it| !it.profile.is_stateless()) else {
+            return false;
+        };
+        let slot = kept.slots.iter().find(|it| it.group.name == group.name);
+        let before = slot.and_then(|it| it.stays).filter(|it| *it != member);
+        let before = before.and_then(|it| self.link_to(now, client, it));
+        before.is_some_and(|link| !self.is_stateless(link))
     }
 
     /// Tells of a call that did not end where it began.

@@ -137,10 +137,14 @@ fn a_group_goes_on_at_the_next_member_and_stays_there() {
     assert_eq!(bed.last(token)["result"]["content"][0]["text"], "a");
     bed.servers[0].manner = Manner::Dead;
     let token = bed.call(&session, 2, "read");
-    assert_eq!(bed.last(token)["result"]["content"][0]["text"], "b");
+    let moved = bed.last(token);
+    assert_eq!(moved["result"]["content"][0]["text"], "b");
+    assert_eq!(moved["result"]["_meta"]["tidegate/session"], "new", "its state is at the other");
     bed.servers[0].manner = Manner::Works;
     let token = bed.call(&session, 3, "read");
-    assert_eq!(bed.last(token)["result"]["content"][0]["text"], "b", "its state is there");
+    let stayed = bed.last(token);
+    assert_eq!(stayed["result"]["content"][0]["text"], "b", "its state is there");
+    assert!(stayed["result"].get("_meta").is_none(), "it is told once: {stayed}");
 }
 
 #[test]
