@@ -22,7 +22,8 @@ use tidegate_mcp::{
 pub fn keepalive(file: &KeepaliveFile) -> KeepaliveSettings {
     KeepaliveSettings {
         method: match file.method {
-            None | Some(KeepaliveMethod::Ping) => Method::Ping,
+            None => Method::Suitable,
+            Some(KeepaliveMethod::Ping) => Method::Ping,
             Some(KeepaliveMethod::Tool) => Method::Tool,
             Some(KeepaliveMethod::None) => Method::None,
         },

@@ -80,6 +80,8 @@ pub struct Failure {
     pub retry_after: Option<Millis>,
     /// The server has forgotten the session: a new `initialize` may help.
     pub is_session_loss: bool,
+    /// It came as a JSON-RPC message: the server itself speaks, and not something before it.
+    pub is_spoken: bool,
 }
 
 impl Failure {
@@ -87,7 +89,8 @@ impl Failure {
     #[must_use]
     pub const fn of(cause: Cause, outcome: OutcomeKind) -> Self {
         let (delivery, status, retry_after) = (Delivery::Not, None, None);
-        Self { cause, delivery, outcome, status, retry_after, is_session_loss: false }
+        let (is_session_loss, is_spoken) = (false, false);
+        Self { cause, delivery, outcome, status, retry_after, is_session_loss, is_spoken }
     }
 
     /// The server does not know the session: refused unread.

@@ -15,9 +15,9 @@
 //!   ([`Due::Reconnect`]); if that fails the reason is `lost`.
 //! - While the breaker is open nothing is sent: counted with reason `open`, which counts towards
 //!   nothing.
-//! - Any JSON-RPC answer is a sign of life, an error too: a server need not know `ping`. An answer
-//!   that says that the session is lost means a lost connection, which is made again at once and is
-//!   no failure by itself ([`sign_of`]).
+//! - Any JSON-RPC answer is a sign of life, an error too, whatever HTTP status it comes with: a
+//!   server need not know `ping`. An answer that says that the session is lost means a lost
+//!   connection, which is made again at once and is no failure by itself ([`sign_of`]).
 //! - After the quiet window exactly one trial decides. If the connection has to be made again for
 //!   it, that is not the trial: what is sent over the new connection is. Both count as one attempt
 //!   ([`Keepalive::is_counted`]), which ends as the trial does.
@@ -43,13 +43,28 @@ use crate::{
 /// What is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The protocol's ping.
+    /// What suits the server: a ping to one with sessions, nothing to one without, where nothing
+    /// would be lost.
     #[default]
+    Suitable,
+    /// The protocol's ping.
     Ping,
     /// A tool call.
     Tool,
     /// Nothing, ever.
     None,
+}
+
+impl Method {
+    /// Whether it sends anything to a server that is spoken to with or without a session.
+    #[must_use]
+    pub const fn is_sent(self, is_stateless: bool) -> bool {
+        match self {
+            Self::Suitable => !is_stateless,
+            Self::Ping | Self::Tool => true,
+            Self::None => false,
+        }
+    }
 }
 
 /// How an idle connection is kept alive.
@@ -72,7 +87,7 @@ pub struct KeepaliveSettings {
 impl Default for KeepaliveSettings {
     fn default() -> Self {
         Self {
-            method: Method::Ping,
+            method: Method::Suitable,
             every: Millis::minutes(5),
             jitter: 0.2,
             timeout: Millis::seconds(5),
@@ -116,6 +131,7 @@ pub fn sign_of(answer: Result<Option<(i64, &str)>, &Failure>) -> Sign {
             Reply::Ended(_) => Sign::Alive,
         },
         Err(failure) if failure.ends_conversation() => Sign::Lost,
+        Err(Failure { is_spoken: true, .. }) => Sign::Alive,
         Err(Failure { cause: Cause::TimedOut(_), .. }) => Sign::Failed(Reason::Timeout),
         Err(_) => Sign::Failed(Reason::Error),
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header, response};
-use tidegate_mcp::cause::Delivery;
+use tidegate_mcp::{cause::Delivery, message::Message};
 use tidegate_net::upstream::UpstreamBody;
 use tokio::time::{sleep, timeout};
 
@@ -232,7 +232,7 @@ pub(crate) async fn refused(
         talk.tell(ConnectionEvent::Message { bytes: body, call: Some(call) }).await;
         return Ok(());
     }
-    Err(failure)
+    Err(Failure { is_spoken: Message::parse(&body).is_ok(), ..failure })
 }
 
 /// What an answer that is no success means, and its body or nothing.

@@ -45,7 +45,7 @@ const GONE: &[&str] = &[
 
 /// A failure without an HTTP answer to go by.
 pub(crate) const fn plain(cause: Cause, delivery: Delivery, outcome: OutcomeKind) -> Failure {
-    Failure { cause, delivery, outcome, status: None, retry_after: None, is_session_loss: false }
+    Failure { delivery, ..Failure::of(cause, outcome) }
 }
 
 /// The connection broke with the request under way.

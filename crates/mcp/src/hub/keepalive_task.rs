@@ -63,7 +63,7 @@ impl Hub {
         let Some(server) = self.servers.get(link.server) else { return };
         let settings = server.settings.keepalive;
         let is_used = link.owner.is_some() || server.is_shared_child() || is_stateless;
-        if settings.method == Method::None || !is_used || link.keepalive.is_some() {
+        if !settings.method.is_sent(is_stateless) || !is_used || link.keepalive.is_some() {
             return;
         }
         let schedule = Keepalive::new(settings, env.now, env.random.draw());

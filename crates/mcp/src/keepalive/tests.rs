@@ -186,5 +186,9 @@ fn every_answer_but_one_about_the_session_is_a_sign_of_life() {
     for (status, outcome) in [(500, OutcomeKind::ServerError), (408, OutcomeKind::Timeout)] {
         let refused = Failure::of(Cause::Status(status), outcome);
         assert_eq!(sign_of(Err(&refused)), Sign::Failed(Reason::Error), "{status}");
+        let spoken = Failure { is_spoken: true, ..refused };
+        assert_eq!(sign_of(Err(&spoken)), Sign::Alive, "{status} with a message");
     }
+    let lost = Failure { is_spoken: true, ..Failure::session_lost() };
+    assert_eq!(sign_of(Err(&lost)), Sign::Lost);
 }

@@ -34,6 +34,26 @@ fn statuses_are_classed_by_whose_fault_they_are() {
 }
 
 #[test]
+fn a_failure_in_words_of_the_protocol_is_told_apart() {
+    let outcome = OutcomeKind::ServerError;
+    let spoken: [fn() -> Reply; 2] = [
+        || Reply::status(500, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#),
+        || Reply::status(500, r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no"}}"#),
+    ];
+    for reply in spoken {
+        assert!(check(reply, Cause::Status(500), Delivery::Maybe, outcome).is_spoken);
+    }
+    let other: [fn() -> Reply; 3] = [
+        || Reply::status(500, r#"{"error":"bad gateway"}"#),
+        || Reply::status(500, "<html>"),
+        || Reply::status(500, ""),
+    ];
+    for reply in other {
+        assert!(!check(reply, Cause::Status(500), Delivery::Maybe, outcome).is_spoken);
+    }
+}
+
+#[test]
 fn a_rate_limit_says_when_to_come_back() {
     let reply = || Reply::status(429, "").with("retry-after", "7");
     let failure = check(reply, Cause::RateLimited, Delivery::Not, OutcomeKind::RateLimited);

@@ -4,7 +4,10 @@ use serde_json::json;
 use tidegate_core::time::Millis;
 
 use super::bed::{Bed, Manner};
-use crate::hub::Event;
+use crate::{
+    hub::{Event, Metric},
+    keepalive::Method,
+};
 
 #[test]
 fn a_session_uses_a_server_without_sessions_over_one_shared_link() {
@@ -100,6 +103,22 @@ fn a_server_without_sessions_asks_a_client_only_what_it_declared() {
     let asked = bed.whole(token);
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     assert_eq!(asked["result"]["requestState"], "its own");
+}
+
+#[test]
+fn a_server_without_sessions_is_kept_alive_only_if_the_config_says_how() {
+    for (method, sent) in [(Method::Suitable, 0), (Method::Ping, 5)] {
+        let mut bed = Bed::new(&["a"]);
+        bed.servers[0].is_stateless = true;
+        let settings = &mut bed.settings.servers[0];
+        settings.probe.every = Millis::ZERO;
+        settings.keepalive.method = method;
+        (settings.keepalive.every, settings.keepalive.jitter) = (Millis::seconds(10), 0.0);
+        let mut bed = bed.start();
+        bed.pass(Millis::seconds(55));
+        let attempts = bed.metrics.iter().filter(|it| matches!(it, Metric::KeepaliveAttempt(_)));
+        assert_eq!(attempts.count(), sent, "{method:?}");
+    }
 }
 
 #[test]
