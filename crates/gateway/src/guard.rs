@@ -7,17 +7,28 @@
 //! - A request that two readers could cut differently is refused and the connection closed (S20).
 //!   A body in chunks has no other transfer coding.
 //! - A path has one spelling: no escapes, no empty or dot segments (S25). Only the name of a model
-//!   that is asked about may be escaped, as SDKs do: it is looked up and never followed.
+//!   that is asked about may be escaped, as SDKs do: it is looked up and never followed. One in a
+//!   path of Gemini's is unescaped once, before anything looks at the path ([`plain_path`]).
 
-use std::net::SocketAddr;
+use std::{borrow::Cow, net::SocketAddr};
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use tidegate_net::{query, read_body::Refusal};
-use tidegate_wire::{form, operation::Operation};
+use tidegate_text::percent::decoded_name;
+use tidegate_wire::{form, gemini, operation::Operation};
 
 /// What follows is a model's name.
 pub const MODELS: &str = "/v1/models/";
+
+/// The path that a request asks for. Gemini's paths name the model, and a client may escape in it
+/// what routes' names have: slashes and colons.
+pub fn plain_path<'a>(method: &Method, uri: &'a Uri) -> Cow<'a, str> {
+    let path = uri.path();
+    let is_escaped = method == Method::POST && path.contains('%') && gemini::is_path(path);
+    let plain = if is_escaped { decoded_name(path) } else { None };
+    plain.map_or(Cow::Borrowed(path), Cow::Owned)
+}
 
 /// Checks everything that does not need the body.
 pub fn check(
@@ -32,11 +43,12 @@ pub fn check(
         check_host(listen, uri, headers)?;
     }
     check_origin(scheme, listen, headers)?;
-    if !names_a_model(method, uri.path()) {
-        check_path(uri.path())?;
+    let path = plain_path(method, uri);
+    if !names_a_model(method, &path) {
+        check_path(&path)?;
     }
     if method == Method::POST {
-        check_content_type(uri.path(), headers)?;
+        check_content_type(&path, headers)?;
     }
     if uri.query().is_some_and(query::has_key) {
         return Err(KEY_IN_QUERY);
@@ -270,6 +282,11 @@ mod tests {
             assert_eq!(refused(path, &[HOST]), Some(404), "{path}");
         }
         assert_eq!(refused("/v1/models/ollama/qwen2.5:7b", &[HOST]), None);
+        let gemini = |model: &str| refused(&format!("/v1beta/models/{model}:countTokens"), &[HOST]);
+        assert_eq!(gemini("ollama%2Fqwen2.5%3a7b"), None);
+        for model in ["a%2F%2E%2E%2Fb", "a%252Fb", "a%00b", "a%2", "a%2F%2Fb", "a%3Bb"] {
+            assert_eq!(gemini(model), Some(404), "{model}");
+        }
     }
 
     #[test]

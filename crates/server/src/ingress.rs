@@ -56,7 +56,8 @@ pub(crate) async fn answer(
 ) -> Response<ClientBody> {
     let worker = &ingress.worker;
     let began = worker.gateway.now();
-    let (method, path) = (request.method().clone(), Rc::from(request.uri().path()));
+    let method = request.method().clone();
+    let path: Rc<str> = Rc::from(&*guard::plain_path(&method, request.uri()));
     let response = respond(ingress, request, Rc::clone(&path)).await;
     // A routed request logs its own line when its answer has ended.
     if answer::is_routed(&response) {
@@ -124,10 +125,11 @@ async fn respond(
         return response;
     }
     match (&head.method, &*path) {
-        (&Method::GET, "/health") => {
+        // Load balancers ask with either method; a HEAD's answer goes out without its body.
+        (&Method::GET | &Method::HEAD, "/health") => {
             return answer::with(StatusCode::OK, Default::default(), ClientBody::empty());
         }
-        (&Method::GET, "/ready") => {
+        (&Method::GET | &Method::HEAD, "/ready") => {
             let (status, body) = status::ready(&live, worker.gateway.now());
             return answer::json(status, body);
         }

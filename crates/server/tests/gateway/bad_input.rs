@@ -371,6 +371,18 @@ fn methods_that_are_not_served_are_405() {
 }
 
 #[test]
+fn a_health_check_may_ask_with_head() {
+    let fake = good();
+    let gate = Setup::of(&[&fake]).start();
+    for path in ["/health", "/ready"] {
+        let mut client = gate.client();
+        client.send("HEAD", path, "connection: close\r\n", b"");
+        let answer = client.answer().expect("a head");
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{path}");
+    }
+}
+
+#[test]
 fn s11_s13_nothing_a_client_says_changes_where_a_request_goes() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();

@@ -92,6 +92,19 @@ fn an_error_before_content_moves_on_and_the_last_one_is_shown() {
 }
 
 #[test]
+fn a_models_name_may_be_escaped_in_the_path() {
+    let fake = good();
+    let gate = gate(&[&fake]);
+    for name in ["a%2Fm", "%61/m", "%72"] {
+        let answer = gate.post(&format!("/v1beta/models/{name}:generateContent"), &says("hi"));
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+    }
+    for call in fake.calls() {
+        assert_eq!(call.path, "/v1beta/models/m:generateContent");
+    }
+}
+
+#[test]
 fn tokens_are_counted_and_texts_embedded_with_the_targets_name() {
     let fake = good();
     let gate = gate(&[&fake]);
