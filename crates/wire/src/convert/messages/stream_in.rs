@@ -41,6 +41,8 @@ impl ReadStream for MessagesStreamReader {
         }
         let mut event = reply_object(&data)?;
         match take_text(&mut event, "type").as_str() {
+            // Content after the stop belongs to no answer.
+            kind if self.stop.is_some() && kind.starts_with("content_block") => {}
             "message_start" => {
                 let mut message = take_map(&mut event, "message").unwrap_or_default();
                 events.push(StreamEvent::Start {
