@@ -50,29 +50,29 @@ pub(super) struct Parked {
 pub(super) struct AskedFor {
     /// The method, and the name or uri that it is about.
     subject: String,
-    arguments: Option<Bytes>,
+    /// Without any, an empty object: the protocol takes both for the same.
+    arguments: Bytes,
 }
 
 impl AskedFor {
     /// What a request with these params asks for; large arguments may have been set aside.
     pub(super) fn of(method: &str, params: &Params<'_>, large: Option<&LargeArguments>) -> Self {
         let subject = format!("{method} {:?}", heading::name_of(method, params));
-        let inline =
-            || params.get("arguments").map(|it| Bytes::copy_from_slice(it.get().as_bytes()));
-        let arguments = large.map(|it| it.arguments.clone()).or_else(inline);
+        let inline = || {
+            let text = params.get("arguments").map_or("{}", |it| it.get());
+            Bytes::copy_from_slice(text.as_bytes())
+        };
+        let arguments = large.map_or_else(inline, |it| it.arguments.clone());
         Self { subject, arguments }
     }
 
     /// Whether both ask for the same, whatever the order of keys and the spaces between them.
     fn is_same(&self, other: &Self) -> bool {
-        let arguments = (self.arguments.as_deref(), other.arguments.as_deref());
-        let are_same = match arguments {
-            (Some(one), Some(other)) if one.len().max(other.len()) <= LARGE => {
-                let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
-                one == other || read(one).is_some_and(|one| read(other) == Some(one))
-            }
-            (one, other) => one == other,
-        };
+        let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
+        let (one, other_one) = (&self.arguments, &other.arguments);
+        let are_small = one.len().max(other_one.len()) <= LARGE;
+        let are_same = one == other_one
+            || (are_small && read(one).is_some_and(|it| read(other_one) == Some(it)));
         are_same && self.subject == other.subject
     }
 }

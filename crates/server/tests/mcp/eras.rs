@@ -363,7 +363,8 @@ fn opening_a_session_looks_at_a_stateless_server_unless_it_has_just_answered() {
 #[test]
 fn a_stateless_server_is_kept_alive_and_probed_with_discover() {
     let fake = FakeMcpServer::start(script().stateless());
-    let keys = crate::bed::url(&fake, "keepalive: {every: 200ms, jitter: 0%, timeout: 5s}");
+    let keys =
+        crate::bed::url(&fake, "keepalive: {method: ping, every: 200ms, jitter: 0%, timeout: 5s}");
     let setup = Setup { servers: vec![("a", keys)], ..Setup::of(&[]) };
     let gate = setup.start();
     gate.open().call("echo", json!({}));
