@@ -22,11 +22,13 @@ use tidegate_wire::{form, gemini, operation::Operation};
 pub const MODELS: &str = "/v1/models/";
 
 /// The path that a request asks for. Gemini's paths name the model, and a client may escape in it
-/// what routes' names have: slashes and colons.
+/// what routes' names have: slashes and colons. Dots that stand alone are no name: such a path
+/// stays escaped, and is refused for that.
 pub fn plain_path<'a>(method: &Method, uri: &'a Uri) -> Cow<'a, str> {
     let path = uri.path();
     let is_escaped = method == Method::POST && path.contains('%') && gemini::is_path(path);
-    let plain = if is_escaped { decoded_name(path) } else { None };
+    let has_dots = |path: &str| path.split(['/', ':']).any(|part| matches!(part, "." | ".."));
+    let plain = if is_escaped { decoded_name(path).filter(|it| !has_dots(it)) } else { None };
     plain.map_or(Cow::Borrowed(path), Cow::Owned)
 }
 
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(refused("/v1/models/ollama/qwen2.5:7b", &[HOST]), None);
         let gemini = |model: &str| refused(&format!("/v1beta/models/{model}:countTokens"), &[HOST]);
         assert_eq!(gemini("ollama%2Fqwen2.5%3a7b"), None);
-        for model in ["a%2F%2E%2E%2Fb", "a%252Fb", "a%00b", "a%2", "a%2F%2Fb", "a%3Bb"] {
+        for model in ["a%2F%2E%2E%2Fb", "a%252Fb", "a%00b", "a%2", "a%2F%2Fb", "%2e%2e", "a%3Bb"] {
             assert_eq!(gemini(model), Some(404), "{model}");
         }
     }

@@ -371,7 +371,7 @@ fn methods_that_are_not_served_are_405() {
 }
 
 #[test]
-fn a_health_check_may_ask_with_head() {
+fn a_balancer_may_ask_for_health_and_readiness_with_head() {
     let fake = good();
     let gate = Setup::of(&[&fake]).start();
     for path in ["/health", "/ready"] {
