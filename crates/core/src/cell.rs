@@ -47,8 +47,8 @@ pub(crate) struct Guarded {
     pub(crate) usual: UsualTimes,
     pub(crate) last_error: Option<LastError>,
     pub(crate) last_check: Option<Now>,
-    /// The latest probe alone. One of a provider's host is news of each of its targets, while a call
-    /// is news of the called one.
+    /// The latest probe alone. One of a provider's host is news of each of its targets, while a
+    /// call is news of the called one.
     pub(crate) last_probe: Option<Now>,
 }
 

@@ -4,8 +4,8 @@
 //! - [`fleet`]: what other threads hold: they tell hints, and ask for what is known of the others.
 //! - [`connection`]: the fleet's thread, with the writer, the reader and the heartbeat; `link` and
 //!   `scripts` are how the store is asked, `layout` where things are in it, `codec` how hints are
-//!   written, `outbox` what waits to be, `reply` how answers are taken apart, `marker` how it is seen
-//!   that the store has lost its data.
+//!   written, `outbox` what waits to be, `reply` how answers are taken apart, `marker` how it is
+//!   seen that the store has lost its data.
 //! - [`sessions`]: records of MCP sessions, for whichever replica is asked.
 //! - [`peer`]: the way from one replica to another, for requests of such sessions.
 //! - [`check`]: the store asked once, for `check --connect`.

@@ -52,9 +52,10 @@ impl Waiting {
     }
 }
 
-/// How much earlier than it must a replica tells what may be told at leisure, in thousandths of that
-/// time; up to half. Replicas that serve one conversation lock it at about the same moment: if they
-/// told of it at the same moment too, each would write what the first one has written.
+/// How much earlier than it must a replica tells what may be told at leisure, in thousandths of
+/// that time; up to half. Replicas that serve one conversation lock it at about the same
+/// moment: if they told of it at the same moment too, each would write what the first one has
+/// written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hurry(u64);
 

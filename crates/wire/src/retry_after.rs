@@ -4,8 +4,8 @@
 //! milliseconds, `retry-after` in seconds or as an HTTP date. The finer one is asked first.
 //!
 //! Rules: a header that says zero, something negative or past, or that cannot be read, says
-//! nothing, and the next one is asked. Of a header that stands twice, as where a proxy adds its own,
-//! the longest time counts. A date needs the wall clock, which comes in as an argument.
+//! nothing, and the next one is asked. Of a header that stands twice, as where a proxy adds its
+//! own, the longest time counts. A date needs the wall clock, which comes in as an argument.
 //!
 //! Left to others: not believing more than an hour (the core's `Outcome::told`).
 
