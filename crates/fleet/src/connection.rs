@@ -26,13 +26,13 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     fleet::{Ears, Fleet},
-    layout::Shelf,
+    layout::StoreKeys,
     link::{Link, StoreError},
     marker::KnownMarker,
+    record_access::RecordAccess,
     scripts::Scripts,
     session_record::SessionHeard,
-    session_task::Clerk,
-    sessions::SessionDesk,
+    sessions::SessionQueries,
 };
 
 /// The first pause before the store is reached again, and the longest.
@@ -49,13 +49,13 @@ const QUESTIONS_MAX: usize = 64;
 pub async fn run(fleet: Arc<Fleet>, ears: Rc<dyn Ears>, phase: watch::Receiver<Phase>) {
     // TLS needs a provider of cryptography for the process; one that is there already is as good.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    let desk = fleet.desk.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(mut desk) = desk else { return };
+    let queries = fleet.queries.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut queries) = queries else { return };
     write::find_own_address(&fleet).await;
     let memory = Rc::new(Memory::default());
     tokio::select! {
         () = reached(phase, Phase::Stopped) => {}
-        () = keep_connected(&fleet, &ears, &memory, &mut desk) => {}
+        () = keep_connected(&fleet, &ears, &memory, &mut queries) => {}
     }
     fleet.stats.set_up(false);
     let last = memory.last.borrow_mut().take();
@@ -84,12 +84,12 @@ async fn keep_connected(
     fleet: &Arc<Fleet>,
     ears: &Rc<dyn Ears>,
     memory: &Rc<Memory>,
-    desk: &mut SessionDesk,
+    queries: &mut SessionQueries,
 ) {
     let mut pause = PAUSE;
     loop {
         let began = fleet.now();
-        let ended = connected(fleet, ears, memory, desk).await;
+        let ended = connected(fleet, ears, memory, queries).await;
         fleet.stats.set_up(false);
         memory.last.borrow_mut().take();
         let Err(problem) = ended;
@@ -104,7 +104,7 @@ async fn keep_connected(
         let half = pause.0 / 2;
         let wait = half + rng::draw() % (half + 1);
         tokio::time::sleep(Duration::from_millis(wait)).await;
-        while desk.asks.try_recv().is_ok() {}
+        while queries.try_recv().is_ok() {}
         pause = Millis((2 * pause.0).min(PAUSE_MAX.0));
     }
 }
@@ -114,7 +114,7 @@ async fn connected(
     fleet: &Arc<Fleet>,
     ears: &Rc<dyn Ears>,
     memory: &Rc<Memory>,
-    desk: &mut SessionDesk,
+    queries: &mut SessionQueries,
 ) -> Result<std::convert::Infallible, StoreError> {
     let url = &fleet.start.url;
     let mut talk = Link::open(url).await?;
@@ -135,7 +135,7 @@ async fn connected(
         ended = connection.read_loop(listen, from) => ended,
         ended = connection.beat_loop() => ended,
         ended = connection.background_loop() => ended,
-        ended = connection.answer_loop(desk) => ended,
+        ended = connection.answer_loop(queries) => ended,
     }
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Connection<'a> {
     memory: &'a Rc<Memory>,
     link: Link,
     scripts: Scripts,
-    shelves: Vec<Shelf>,
+    store_keys: Vec<StoreKeys>,
     /// Pins are to be loaded, and written again if the flag says so.
     pins_due: Notify,
     pins_are_lost: Cell<bool>,
@@ -160,21 +160,21 @@ impl<'a> Connection<'a> {
         link: Link,
         scripts: Scripts,
     ) -> Self {
-        let shelves = fleet.layout.shelves();
+        let store_keys = fleet.layout.store_keys();
         let (pins_due, pins_are_lost) = (Notify::new(), Cell::new(false));
-        Self { fleet, ears, memory, link, scripts, shelves, pins_due, pins_are_lost }
+        Self { fleet, ears, memory, link, scripts, store_keys, pins_due, pins_are_lost }
     }
 
-    fn clerk(&self) -> Clerk<'_> {
+    fn records(&self) -> RecordAccess<'_> {
         let Fleet { layout, stats, start, .. } = &**self.fleet;
-        Clerk {
+        RecordAccess {
             link: self.link.clone(),
             scripts: &self.scripts,
             layout,
             secrets: &start.secrets,
             stats,
             marker: &self.memory.marker,
-            shelves: &self.shelves,
+            store_keys: &self.store_keys,
             ttl_ms: start.session_ttl.as_millis() as u64,
         }
     }
@@ -182,7 +182,7 @@ impl<'a> Connection<'a> {
     /// Answers questions about sessions, several at a time.
     async fn answer_loop(
         &self,
-        desk: &mut SessionDesk,
+        queries: &mut SessionQueries,
     ) -> Result<std::convert::Infallible, StoreError> {
         let mut under_way = futures_util::stream::FuturesUnordered::new();
         loop {
@@ -193,10 +193,10 @@ impl<'a> Connection<'a> {
                         self.fleet.stats.answered(self.fleet.now());
                     }
                 }
-                ask = desk.asks.recv(), if under_way.len() < QUESTIONS_MAX => {
+                query = queries.recv(), if under_way.len() < QUESTIONS_MAX => {
                     let gone = || StoreError::Unfit("nobody asks any more".to_owned());
-                    let ask = ask.ok_or_else(gone)?;
-                    under_way.push(self.clerk().answer(ask, self.fleet.now()));
+                    let query = query.ok_or_else(gone)?;
+                    under_way.push(self.records().answer(query, self.fleet.now()));
                 }
             }
         }

@@ -20,7 +20,7 @@ use crate::{
     layout::Layout,
     outbox::Outbox,
     seal::FleetSecrets,
-    sessions::{SessionDesk, SessionStore},
+    sessions::{SessionQueries, SessionStore},
     stats::{FactKind, FleetStats},
 };
 
@@ -68,7 +68,7 @@ pub struct Fleet {
     pub(crate) stats: Arc<FleetStats>,
     pub(crate) roster: Mutex<Roster>,
     pub(crate) problem: Mutex<Option<String>>,
-    pub(crate) desk: Mutex<Option<SessionDesk>>,
+    pub(crate) queries: Mutex<Option<SessionQueries>>,
     pub(crate) found_url: OnceLock<String>,
     sessions: SessionStore,
 }
@@ -79,14 +79,14 @@ impl Fleet {
     pub fn new(start: FleetStart) -> Arc<Self> {
         let (outbox, stats) = (Arc::new(Outbox::drawn(rng::draw())), Arc::<FleetStats>::default());
         let of_sessions = (start.clock, start.timeout, start.identity.instance);
-        let (sessions, desk) = SessionStore::new(&start.secrets, &outbox, &stats, of_sessions);
+        let (sessions, queries) = SessionStore::new(&start.secrets, &outbox, &stats, of_sessions);
         Arc::new(Self {
             layout: Layout::new(&start.fleet, &start.secrets),
             outbox,
             stats,
             roster: Mutex::default(),
             problem: Mutex::default(),
-            desk: Mutex::new(Some(desk)),
+            queries: Mutex::new(Some(queries)),
             found_url: OnceLock::new(),
             sessions,
             start,

@@ -38,9 +38,9 @@ pub(crate) struct Layout {
     secrets: Arc<FleetSecrets>,
 }
 
-/// Names that belong together, by one of the fleet's secrets.
+/// The keys of everything there is one of, as one of the fleet's secrets names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shelf {
+pub(crate) struct StoreKeys {
     pub(crate) stream: String,
     pub(crate) index: String,
     pub(crate) pin_index: String,
@@ -56,14 +56,14 @@ impl Layout {
         }
     }
 
-    /// One shelf per secret; the first one is written to, all are read.
-    pub(crate) fn shelves(&self) -> Vec<Shelf> {
+    /// One set per secret; the first one is written to, all are read.
+    pub(crate) fn store_keys(&self) -> Vec<StoreKeys> {
         let names = |kind| self.secrets.names(kind, &[]);
         let tag = &self.tag;
         names("stream")
             .zip(names("index"))
             .zip(names("pins").zip(names("marker")))
-            .map(|((stream, index), (pins, marker))| Shelf {
+            .map(|((stream, index), (pins, marker))| StoreKeys {
                 stream: format!("{tag}:s:{}", stream.0),
                 index: format!("{tag}:i:{}", index.0),
                 pin_index: format!("{tag}:j:{}", pins.0),

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use redis::Cmd;
 
 use crate::{
-    layout::Shelf,
+    layout::StoreKeys,
     link::{Link, StoreError},
     seal::FleetSecrets,
 };
@@ -60,15 +60,15 @@ impl KnownMarker {
 pub(crate) async fn read(
     link: &mut Link,
     secrets: &FleetSecrets,
-    shelves: &[Shelf],
+    store_keys: &[StoreKeys],
 ) -> Result<FoundMarker, StoreError> {
     let mut is_foreign = false;
-    for shelf in shelves {
+    for keys in store_keys {
         let mut command = Cmd::new();
-        command.arg("GET").arg(&shelf.marker);
+        command.arg("GET").arg(&keys.marker);
         let found: Option<Vec<u8>> = link.ask(&command).await?;
         let Some(found) = found else { continue };
-        match secrets.open(shelf.marker.as_bytes(), &found) {
+        match secrets.open(keys.marker.as_bytes(), &found) {
             Ok(marker) => return Ok(FoundMarker { value: Some(marker), is_foreign }),
             Err(_) => is_foreign = true,
         }

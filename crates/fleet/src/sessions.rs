@@ -9,7 +9,7 @@
 //!   its way. One that has ended says so.
 //! - A record is never dropped from the queue and never overwrites one of a higher epoch.
 //!
-//! The store is asked on the fleet's thread (`session_task.rs`); here is the handle that other
+//! The store is asked on the fleet's thread (`record_access.rs`); here is the handle that other
 //! threads use.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::{
 /// What is told of sessions and waits to be read, at most.
 const EVENTS_MAX: usize = 1024;
 /// Questions that wait for the fleet's thread, at most.
-const ASKS_MAX: usize = 1024;
+const QUERIES_MAX: usize = 1024;
 
 /// How often somebody who waits for the first connection to the store looks.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ const BIRTH: char = 't';
 
 /// A question to the store.
 #[derive(Debug)]
-pub(crate) enum SessionAsk {
+pub(crate) enum SessionQuery {
     Load { names: Vec<SealedName>, opened_ago: Option<Millis>, reply: oneshot::Sender<Lookup> },
     Create { name: SealedName, epoch: u64, record: Vec<u8>, reply: oneshot::Sender<bool> },
     Claim { names: Vec<SealedName>, take: TakeOver, reply: oneshot::Sender<Claim> },
@@ -72,15 +72,12 @@ struct Shared {
     clock: Clock,
     timeout: Duration,
     instance: InstanceId,
-    asks: mpsc::Sender<SessionAsk>,
+    queries: mpsc::Sender<SessionQuery>,
     events: broadcast::Sender<SessionHeard>,
 }
 
-/// What the fleet's thread needs of it.
-#[derive(Debug)]
-pub(crate) struct SessionDesk {
-    pub(crate) asks: mpsc::Receiver<SessionAsk>,
-}
+/// The questions as the fleet's thread receives them.
+pub(crate) type SessionQueries = mpsc::Receiver<SessionQuery>;
 
 impl SessionStore {
     pub(crate) fn new(
@@ -88,14 +85,13 @@ impl SessionStore {
         outbox: &Arc<Outbox>,
         stats: &Arc<FleetStats>,
         (clock, timeout, instance): (Clock, Duration, InstanceId),
-    ) -> (Self, SessionDesk) {
-        let (asks, receiver) = mpsc::channel(ASKS_MAX);
+    ) -> (Self, SessionQueries) {
+        let (queries, received) = mpsc::channel(QUERIES_MAX);
         let events = broadcast::channel(EVENTS_MAX).0;
-        let desk = SessionDesk { asks: receiver };
         let (secrets, outbox) = (Arc::clone(secrets), Arc::clone(outbox));
         let stats = Arc::clone(stats);
-        let shared = Shared { secrets, outbox, stats, clock, timeout, instance, asks, events };
-        (Self { shared: Arc::new(shared) }, desk)
+        let shared = Shared { secrets, outbox, stats, clock, timeout, instance, queries, events };
+        (Self { shared: Arc::new(shared) }, received)
     }
 
     /// The id of a new session: a random part in hexadecimal digits, the store's time, and the
@@ -126,7 +122,7 @@ impl SessionStore {
     /// The record of a session.
     pub async fn load(&self, id: &str) -> Lookup {
         let (names, opened_ago) = (self.names(id), self.opened_ago(id));
-        let ask = |reply| SessionAsk::Load { names, opened_ago, reply };
+        let ask = |reply| SessionQuery::Load { names, opened_ago, reply };
         self.ask(ask).await.unwrap_or_else(Lookup::Away)
     }
 
@@ -135,7 +131,7 @@ impl SessionStore {
     pub async fn create(&self, id: &str, record: &SessionRecord) -> bool {
         let Some(bytes) = record.encode() else { return false };
         let (name, epoch) = (self.name_of(id), record.epoch);
-        let ask = |reply| SessionAsk::Create { name, epoch, record: bytes, reply };
+        let ask = |reply| SessionQuery::Create { name, epoch, record: bytes, reply };
         let is_written = self.ask(ask).await.unwrap_or(false);
         if !is_written {
             self.put(id, record.clone());
@@ -164,7 +160,7 @@ impl SessionStore {
         let names = self.names(id);
         let epoch = record.epoch;
         let take = TakeOver { seen_epoch, epoch, record: bytes };
-        let ask = |reply| SessionAsk::Claim { names, take, reply };
+        let ask = |reply| SessionQuery::Claim { names, take, reply };
         let claim = self.ask(ask).await.unwrap_or_else(Claim::Away);
         if claim == Claim::Won {
             let (name, by) = (self.name_of(id), self.shared.instance);
@@ -183,7 +179,7 @@ impl SessionStore {
 
     /// What the store knows of a replica; nothing if it does not answer.
     pub async fn liveness(&self, instance: InstanceId) -> Option<Liveness> {
-        let ask = |reply| SessionAsk::Liveness { instance, reply };
+        let ask = |reply| SessionQuery::Liveness { instance, reply };
         self.ask(ask).await.ok().flatten()
     }
 
@@ -213,7 +209,7 @@ impl SessionStore {
 
     async fn ask<T>(
         &self,
-        ask: impl FnOnce(oneshot::Sender<T>) -> SessionAsk,
+        ask: impl FnOnce(oneshot::Sender<T>) -> SessionQuery,
     ) -> Result<T, AwayReason> {
         let shared = &self.shared;
         if !shared.stats.is_tried() {
@@ -229,7 +225,7 @@ impl SessionStore {
             return Err(AwayReason::KnownAway);
         }
         let (reply, answer) = oneshot::channel();
-        shared.asks.try_send(ask(reply)).map_err(|_| AwayReason::Unreachable)?;
+        shared.queries.try_send(ask(reply)).map_err(|_| AwayReason::Unreachable)?;
         match tokio::time::timeout(shared.timeout, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(AwayReason::Unreachable),
@@ -254,7 +250,7 @@ mod tests {
         let (outbox, stats) = (Arc::<Outbox>::default(), Arc::<FleetStats>::default());
         let clock = Clock::start();
         let of_sessions = (clock, Duration::from_millis(100), InstanceId(1));
-        let (store, mut desk) = SessionStore::new(&secrets, &outbox, &stats, of_sessions);
+        let (store, mut queries) = SessionStore::new(&secrets, &outbox, &stats, of_sessions);
         let waited = |began: tidegate_core::time::Now| clock.now().since(began);
         let began = clock.now();
         assert_eq!(store.load("s").await, Lookup::Away(AwayReason::KnownAway));
@@ -263,6 +259,6 @@ mod tests {
         let began = clock.now();
         assert_eq!(store.load("s").await, Lookup::Away(AwayReason::KnownAway));
         assert!(waited(began) < Millis(90), "{:?}", waited(began));
-        assert!(desk.asks.try_recv().is_err(), "nobody was asked");
+        assert!(queries.try_recv().is_err(), "nobody was asked");
     }
 }

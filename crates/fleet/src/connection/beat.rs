@@ -13,7 +13,7 @@ use super::Connection;
 use crate::{
     heartbeat::{EVERY_MS, Heartbeat, LIVES_MS, REPLICAS_MAX, Roster},
     identity::InstanceId,
-    layout::DAY_MS,
+    layout::{DAY_MS, StoreKeys},
     link::StoreError,
     reply,
     stats::Rejected,
@@ -99,19 +99,17 @@ impl Connection<'_> {
         let random = || StoreError::Unfit("the system gives no random numbers".to_owned());
         let sealed = start.secrets.seal(key.as_bytes(), &beat.encode()).ok_or_else(random)?;
         let replicas = fleet.layout.replicas();
-        let shelf = &self.shelves[0];
+        let StoreKeys { index, pin_index, .. } = &self.store_keys[0];
         let long_ago = store_ms.saturating_sub(FORGOTTEN_MS);
         let mut commands = vec![
             command("SET", &key, |it| it.arg(sealed).arg("PX").arg(LIVES_MS)),
             command("ZADD", &replicas, |it| it.arg(store_ms).arg(instance.to_string())),
         ];
-        for (index, until) in
-            [(&replicas, long_ago), (&shelf.index, store_ms), (&shelf.pin_index, store_ms)]
-        {
+        for (key, until) in [(&replicas, long_ago), (index, store_ms), (pin_index, store_ms)] {
             let until = format!("({until}");
-            commands.push(command("ZREMRANGEBYSCORE", index, |it| it.arg("-inf").arg(until)));
+            commands.push(command("ZREMRANGEBYSCORE", key, |it| it.arg("-inf").arg(until)));
         }
-        let markers = self.shelves.iter().map(|it| &it.marker);
+        let markers = self.store_keys.iter().map(|it| &it.marker);
         for key in markers.chain([&replicas]) {
             commands.push(command("PEXPIRE", key, |it| it.arg(DAY_MS)));
         }

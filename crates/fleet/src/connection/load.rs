@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     codec::News,
-    layout::{DAY_MS, Shelf},
+    layout::{DAY_MS, StoreKeys},
     link::StoreError,
     marker::{self, FoundMarker},
     reply,
@@ -47,7 +47,7 @@ impl Connection<'_> {
     pub(super) async fn sync(&self) -> Result<Places, StoreError> {
         let is_lost = self.look_at_marker().await?;
         let mut places = Places::new();
-        for Shelf { stream, .. } in &self.shelves {
+        for StoreKeys { stream, .. } in &self.store_keys {
             let mut command = Cmd::new();
             command.arg("XREVRANGE").arg(stream).arg("+").arg("-").arg("COUNT").arg(1);
             let answer: Value = self.link.clone().ask(&command).await?;
@@ -55,8 +55,8 @@ impl Connection<'_> {
             places.push((stream.clone(), last.map_or_else(|| "0-0".to_owned(), |it| it.id)));
         }
         self.memory.numbers.borrow_mut().clear();
-        for shelf in &self.shelves {
-            self.load(&shelf.index, FACTS_MAX).await?;
+        for keys in &self.store_keys {
+            self.load(&keys.index, FACTS_MAX).await?;
         }
         self.renew_holdings();
         self.pins_are_lost.set(is_lost | self.fleet.outbox.take_incomplete());
@@ -71,8 +71,8 @@ impl Connection<'_> {
             let renewal = Duration::from_millis(RENEW_EVERY.0 + spread);
             tokio::select! {
                 () = self.pins_due.notified() => {
-                    for shelf in &self.shelves {
-                        self.load(&shelf.pin_index, PINS_MAX).await?;
+                    for keys in &self.store_keys {
+                        self.load(&keys.pin_index, PINS_MAX).await?;
                     }
                     if self.pins_are_lost.take() {
                         self.renew_pins().await;
@@ -88,8 +88,8 @@ impl Connection<'_> {
 
     /// Has the store keep its indexes for another day: pins may live longer than nothing is told.
     async fn renew_indexes(&self) -> Result<(), StoreError> {
-        let shelf = &self.shelves[0];
-        for key in [&shelf.index, &shelf.pin_index] {
+        let StoreKeys { index, pin_index, .. } = &self.store_keys[0];
+        for key in [index, pin_index] {
             let mut command = Cmd::new();
             command.arg("PEXPIRE").arg(key).arg(DAY_MS);
             self.link.clone().ask::<Value>(&command).await?;
@@ -183,7 +183,7 @@ impl Connection<'_> {
         let store_ms = self.fleet.stats.store_ms(now).unwrap_or_default();
         let mut found = self.read_marker().await?;
         if found.is_none() {
-            let key = &self.shelves[0].marker;
+            let key = &self.store_keys[0].marker;
             let mut value = [0; 24];
             let random = |_| StoreError::Unfit("the system gives no random numbers".to_owned());
             aws_lc_rs::rand::fill(&mut value[..16]).map_err(random)?;
@@ -223,7 +223,7 @@ impl Connection<'_> {
     /// The marker that the store has now; one that does not open is counted.
     pub(super) async fn found_marker(&self) -> Result<FoundMarker, StoreError> {
         let secrets = &self.fleet.start.secrets;
-        let found = marker::read(&mut self.link.clone(), secrets, &self.shelves).await?;
+        let found = marker::read(&mut self.link.clone(), secrets, &self.store_keys).await?;
         if found.is_foreign {
             self.reject(Rejected::Secret);
         }

@@ -11,7 +11,7 @@ use super::Connection;
 use crate::{
     codec::{Entry, News},
     fleet::Fleet,
-    layout::{DAY_MS, lives_ms},
+    layout::{DAY_MS, StoreKeys, lives_ms},
     link::StoreError,
     outbox::{Batch, Waiting},
     scripts::{ORDER_DIGITS, Script},
@@ -58,17 +58,17 @@ impl Connection<'_> {
             batch.hints.clear();
             batch.events.clear();
         }
-        let mut clerk = self.clerk();
+        let mut records = self.records();
         while let Some((name, write)) = batch.sessions.last() {
             match &write.record {
                 Some(record) => {
-                    if !clerk.put(name, write.epoch, record).await?
-                        && let Some(event) = clerk.claimed(name).await?
+                    if !records.put(name, write.epoch, record).await?
+                        && let Some(event) = records.claimed(name).await?
                     {
                         self.fleet.sessions().hear(SessionHeard::Event(event));
                     }
                 }
-                None => clerk.delete(name, write.epoch).await?,
+                None => records.delete(name, write.epoch).await?,
             }
             let written = batch.sessions.pop();
             if let Some(event) = written.and_then(|(_, write)| write.event) {
@@ -95,8 +95,8 @@ impl Connection<'_> {
         let seal = |name: &[u8], entry: &Entry| {
             start.secrets.seal(name, &entry.encode()).ok_or_else(random)
         };
-        let shelf = &self.shelves[0];
-        let mut keys = vec![shelf.stream.clone(), shelf.index.clone(), shelf.pin_index.clone()];
+        let StoreKeys { stream, index, pin_index, .. } = &self.store_keys[0];
+        let mut keys = vec![stream.clone(), index.clone(), pin_index.clone()];
         let mut values = Vec::new();
         for hint in hints.iter().filter(|hint| hint.fact.is_state()) {
             let name = layout.value_name(&hint.fact.subject());
@@ -114,7 +114,7 @@ impl Connection<'_> {
         }
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let mut command = self.scripts.command(Script::Tell, &keys);
-        command.arg(STREAM_MAX).arg(seal(shelf.stream.as_bytes(), &entry)?).arg(DAY_MS);
+        command.arg(STREAM_MAX).arg(seal(stream.as_bytes(), &entry)?).arg(DAY_MS);
         for (order, value, lives, member, ends, index) in values {
             command.arg(order).arg(value).arg(lives).arg(member).arg(ends).arg(index);
         }

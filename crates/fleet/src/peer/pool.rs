@@ -33,7 +33,7 @@ const ALIVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The channels that are kept.
 #[derive(Clone)]
-pub(super) struct IdleChannels(Arc<Mutex<IdleShelf>>);
+pub(super) struct IdleChannels(Arc<Mutex<IdlePool>>);
 
 impl Default for IdleChannels {
     fn default() -> Self {
@@ -41,7 +41,7 @@ impl Default for IdleChannels {
     }
 }
 
-struct IdleShelf {
+struct IdlePool {
     kept_for: Duration,
     /// The one that was used last stands last.
     channels: VecDeque<IdleChannel>,
@@ -66,7 +66,7 @@ impl IdleChannels {
     /// None yet, of those that are kept for so long.
     pub(super) fn kept_for(kept_for: Duration) -> Self {
         let channels = VecDeque::new();
-        Self(Arc::new(Mutex::new(IdleShelf { kept_for, channels, is_swept: false })))
+        Self(Arc::new(Mutex::new(IdlePool { kept_for, channels, is_swept: false })))
     }
 
     /// A channel to an instance that lives, if one is kept.
@@ -83,11 +83,11 @@ impl IdleChannels {
 
     /// Keeps a channel for the next request.
     pub(super) fn keep(&self, url: String, instance: InstanceId, channel: Channel) {
-        let mut shelf = self.lock();
-        shelf.keep(IdleChannel { url, instance, since: timer_now(), channel });
-        if !std::mem::replace(&mut shelf.is_swept, true) {
-            let every = shelf.kept_for;
-            drop(shelf);
+        let mut pool = self.lock();
+        pool.keep(IdleChannel { url, instance, since: timer_now(), channel });
+        if !std::mem::replace(&mut pool.is_swept, true) {
+            let every = pool.kept_for;
+            drop(pool);
             task::spawn("idle channels to replicas", sweep(Arc::downgrade(&self.0), every));
         }
     }
@@ -98,12 +98,12 @@ impl IdleChannels {
         self.lock().channels.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, IdleShelf> {
+    fn lock(&self) -> MutexGuard<'_, IdlePool> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl IdleShelf {
+impl IdlePool {
     fn take(&mut self, url: &str, instance: InstanceId) -> Option<Channel> {
         self.end_old();
         let at = self.channels.iter().rposition(|it| it.leads_to(url, instance))?;
@@ -139,14 +139,14 @@ async fn is_alive(channel: &mut Channel) -> bool {
 }
 
 /// Ends what nobody takes, until nothing is kept.
-async fn sweep(shelf: Weak<Mutex<IdleShelf>>, every: Duration) {
+async fn sweep(pool: Weak<Mutex<IdlePool>>, every: Duration) {
     loop {
         sleep(every).await;
-        let Some(shelf) = shelf.upgrade() else { return };
-        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.end_old();
-        if shelf.channels.is_empty() {
-            shelf.is_swept = false;
+        let Some(pool) = pool.upgrade() else { return };
+        let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.end_old();
+        if pool.channels.is_empty() {
+            pool.is_swept = false;
             return;
         }
     }

@@ -72,21 +72,21 @@ pub async fn serve(
     handler: PeerHandler,
     ended: impl Future<Output = ()>,
 ) {
-    let desk = Rc::new(Desk { keys, me, handler, callers: Callers::default() });
+    let server = Rc::new(PeerServer { keys, me, handler, callers: Callers::default() });
     tokio::select! {
-        () = accept(&listener, &desk) => {}
+        () = accept(&listener, &server) => {}
         () = ended => {}
     }
-    desk.callers.is_ending.set(true);
+    server.callers.is_ending.set(true);
     // Whoever has connected and was not taken yet may be sending its request.
     if let Ok(listener) = listener.into_std() {
         while let Ok((stream, _)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            stream.into_iter().for_each(|stream| take(stream, &desk));
+            stream.into_iter().for_each(|stream| take(stream, &server));
         }
     }
     let last_words = async {
-        while desk.callers.asking.get() > 0 || desk.callers.expected.get() > 0 {
+        while server.callers.asking.get() > 0 || server.callers.expected.get() > 0 {
             sleep(ENDING_STEP).await;
         }
     };
@@ -95,7 +95,7 @@ pub async fn serve(
 }
 
 /// What every connection is served with.
-struct Desk {
+struct PeerServer {
     keys: Rc<PeerKeys>,
     me: InstanceId,
     handler: PeerHandler,
@@ -138,9 +138,9 @@ impl Callers {
     }
 }
 
-async fn accept(listener: &TcpListener, desk: &Rc<Desk>) {
+async fn accept(listener: &TcpListener, server: &Rc<PeerServer>) {
     loop {
-        if desk.callers.peers.get() >= PEERS_MAX {
+        if server.callers.peers.get() >= PEERS_MAX {
             // Whoever comes waits in the system's queue, or gives up before it has sent anything.
             sleep(PAUSE).await;
             continue;
@@ -153,17 +153,17 @@ async fn accept(listener: &TcpListener, desk: &Rc<Desk>) {
                 continue;
             }
         };
-        take(stream, desk);
+        take(stream, server);
     }
 }
 
 /// Serves a connection.
-fn take(stream: TcpStream, desk: &Rc<Desk>) {
+fn take(stream: TcpStream, server: &Rc<PeerServer>) {
     // Frames are small, and somebody waits for each.
     drop(stream.set_nodelay(true));
-    let number = desk.callers.next.get();
-    desk.callers.next.set(number + 1);
-    let shared = Rc::clone(desk);
+    let number = server.callers.next.get();
+    server.callers.next.set(number + 1);
+    let shared = Rc::clone(server);
     let serving = task::spawn_owned("a request of another replica", async move {
         let left = Leaving { callers: &shared.callers, number };
         if let Err(error) = connection(stream, &shared, number).await {
@@ -171,7 +171,7 @@ fn take(stream: TcpStream, desk: &Rc<Desk>) {
         }
         drop(left);
     });
-    let mut strangers = desk.callers.strangers.borrow_mut();
+    let mut strangers = server.callers.strangers.borrow_mut();
     strangers.insert(number, serving);
     if strangers.len() > STRANGERS_MAX {
         drop(strangers.pop_first());
@@ -206,13 +206,17 @@ impl Drop for Counted<'_> {
     }
 }
 
-async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), ChannelError> {
-    let mut expected = Some(Counted::new(&desk.callers.expected));
-    let mut channel = match Channel::answer(stream, &desk.keys, desk.me).await {
+async fn connection(
+    stream: TcpStream,
+    server: &PeerServer,
+    number: u64,
+) -> Result<(), ChannelError> {
+    let mut expected = Some(Counted::new(&server.callers.expected));
+    let mut channel = match Channel::answer(stream, &server.keys, server.me).await {
         Ok(channel) => channel,
         Err(error) => {
             if matches!(error, ChannelError::Foreign) {
-                desk.callers.log_refusal(&error);
+                server.callers.log_refusal(&error);
             }
             return Err(error);
         }
@@ -224,19 +228,19 @@ async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), C
         Ok(Err(error)) => return Err(error),
         Err(_) => return Err(ChannelError::Late),
     };
-    desk.callers.is_no_stranger(number);
-    let _peer = Counted::new(&desk.callers.peers);
+    server.callers.is_no_stranger(number);
+    let _peer = Counted::new(&server.callers.peers);
     let mut frame = first;
     loop {
         expected.take();
         match frame.0 {
             // Whoever asks whether this replica lives has handed nothing over yet.
-            FrameKind::Ping if desk.callers.is_ending.get() => return Ok(()),
+            FrameKind::Ping if server.callers.is_ending.get() => return Ok(()),
             FrameKind::Ping => {
-                expected = Some(Counted::new(&desk.callers.expected));
+                expected = Some(Counted::new(&server.callers.expected));
                 channel.send(FrameKind::Pong, &[]).await?;
             }
-            _ if answer(&mut channel, desk, frame).await? => {}
+            _ if answer(&mut channel, server, frame).await? => {}
             _ => return Ok(()),
         }
         frame = match timeout(KEPT_FOR, channel.next()).await {
@@ -251,13 +255,13 @@ async fn connection(stream: TcpStream, desk: &Desk, number: u64) -> Result<(), C
 /// Answers the request that begins with this frame; whether another one may follow.
 async fn answer(
     channel: &mut Channel,
-    desk: &Desk,
+    server: &PeerServer,
     first: (FrameKind, Bytes),
 ) -> Result<bool, ChannelError> {
-    let _asking = Counted::new(&desk.callers.asking);
+    let _asking = Counted::new(&server.callers.asking);
     let request = timeout(REQUEST_WITHIN, read_request(channel, first)).await;
     let request = request.map_err(|_| ChannelError::Late)??;
-    let answering = (desk.handler)(request);
+    let answering = (server.handler)(request);
     let reply = tokio::select! {
         reply = answering => reply,
         left = channel.next() => return left.map(|_| false),

@@ -1,6 +1,6 @@
 //! A sentence model from a file, for `mcp.search.model`.
 //!
-//! - `desk`: where texts wait for the model's thread, within bounds.
+//! - `queue`: where texts wait for the model's thread, within bounds.
 //! - `work`: that thread: it loads the model, answers searches, and encodes tools in between.
 //! - `kept`: vectors of texts, in memory and in a file beside the model.
 //!
@@ -13,8 +13,8 @@
 //! - Tools are compared only when all of a version are encoded: a part of them would be found in
 //!   place of the others.
 
-mod desk;
 mod kept;
+mod queue;
 mod work;
 
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use self::{
-    desk::{ModelDesk, ToolsFill},
+    queue::{ModelQueue, ToolsFill},
     work::{Encode, Work},
 };
 
@@ -67,18 +67,18 @@ pub(super) struct SentenceModel {
 /// A model's thread, which ends when this is dropped.
 struct AtWork {
     file: PathBuf,
-    desk: Arc<ModelDesk>,
+    queue: Arc<ModelQueue>,
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.desk.close();
+        self.queue.close();
     }
 }
 
 /// The vectors of one version of the tools, as soon as there are any, and whose they are.
 pub(super) struct ToolVectors {
-    desk: Arc<ModelDesk>,
+    queue: Arc<ModelQueue>,
     known: watch::Receiver<Option<Arc<Sentences>>>,
 }
 
@@ -99,17 +99,17 @@ impl SentenceModel {
         *at_work = None;
         gateway.metrics.mcp_search_model(None);
         let Some(file) = wanted else { return };
-        let desk = Arc::new(ModelDesk::default());
+        let queue = Arc::new(ModelQueue::default());
         let load = {
             let file = file.clone();
             move || Encoder::load(&file).map(|it| Box::new(it) as Box<dyn Encode>)
         };
-        let tell = teller(gateway, &desk);
+        let tell = teller(gateway, &queue);
         tell(ModelState::Loading);
-        if !(Work { desk: Arc::clone(&desk), file: file.clone(), tell }).start(load) {
+        if !(Work { queue: Arc::clone(&queue), file: file.clone(), tell }).start(load) {
             gateway.metrics.mcp_search_model(Some(ModelState::Failed.word()));
         }
-        *at_work = Some(AtWork { file, desk });
+        *at_work = Some(AtWork { file, queue });
     }
 
     /// Whether the config names a model.
@@ -120,20 +120,20 @@ impl SentenceModel {
     /// Has the tools of a version encoded, unless they are already, or are about to be.
     pub(super) fn prepare(&self, index: &Arc<Index>, vectors: &RefCell<Option<ToolVectors>>) {
         let at_work = self.at_work.borrow();
-        let Some(AtWork { desk, .. }) = at_work.as_ref() else { return };
+        let Some(AtWork { queue, .. }) = at_work.as_ref() else { return };
         let mut vectors = vectors.borrow_mut();
         let is_same = |it: &ToolVectors| {
             let is_known = it.known.borrow().is_some();
-            Arc::ptr_eq(&it.desk, desk) && (is_known || it.known.has_changed().is_ok())
+            Arc::ptr_eq(&it.queue, queue) && (is_known || it.known.has_changed().is_ok())
         };
         if vectors.as_ref().is_some_and(is_same) {
             return;
         }
         let (told, known) = watch::channel(None);
         let fill = ToolsFill { index: Arc::clone(index), told };
-        // A full desk is asked again by the next search.
-        if desk.put_tools(fill) {
-            *vectors = Some(ToolVectors { desk: Arc::clone(desk), known });
+        // A full queue is asked again by the next search.
+        if queue.put_tools(fill) {
+            *vectors = Some(ToolVectors { queue: Arc::clone(queue), known });
         }
     }
 
@@ -150,7 +150,7 @@ impl SentenceModel {
             let vectors = vectors.borrow();
             let vectors = vectors.as_ref()?;
             let sentences = vectors.known.borrow().clone()?;
-            (sentences, vectors.desk.put_request(text)?)
+            (sentences, vectors.queue.put_request(text)?)
         };
         let request = timeout_at(until, request).await.ok()?.ok()??;
         Some(SentenceReading { sentences, request })
@@ -158,10 +158,10 @@ impl SentenceModel {
 }
 
 /// Tells the metrics how a model is, for as long as it is wanted.
-fn teller(gateway: &Arc<Gateway>, desk: &Arc<ModelDesk>) -> Box<dyn Fn(ModelState) + Send> {
-    let (gateway, desk) = (Arc::clone(gateway), Arc::clone(desk));
+fn teller(gateway: &Arc<Gateway>, queue: &Arc<ModelQueue>) -> Box<dyn Fn(ModelState) + Send> {
+    let (gateway, queue) = (Arc::clone(gateway), Arc::clone(queue));
     Box::new(move |state| {
-        if !desk.is_closed() {
+        if !queue.is_closed() {
             gateway.metrics.mcp_search_model(Some(state.word()));
         }
     })
@@ -176,13 +176,13 @@ fn model_file(live: &Live) -> Option<PathBuf> {
 mod tests {
     use tidegate_search::Document;
 
-    use super::{desk::Next, *};
+    use super::{queue::Next, *};
 
-    /// A model whose thread is the test: it works when the test takes something from the desk.
-    fn idle() -> (SentenceModel, Arc<ModelDesk>) {
-        let desk = Arc::new(ModelDesk::default());
-        let at_work = AtWork { file: PathBuf::from("model.onnx"), desk: Arc::clone(&desk) };
-        (SentenceModel { at_work: RefCell::new(Some(at_work)) }, desk)
+    /// A model whose thread is the test: it works when the test takes something from the queue.
+    fn idle() -> (SentenceModel, Arc<ModelQueue>) {
+        let queue = Arc::new(ModelQueue::default());
+        let at_work = AtWork { file: PathBuf::from("model.onnx"), queue: Arc::clone(&queue) };
+        (SentenceModel { at_work: RefCell::new(Some(at_work)) }, queue)
     }
 
     fn one_tool() -> Arc<Index> {
@@ -191,19 +191,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_while_tools_are_encoded() {
-        let (model, desk) = idle();
+        let (model, queue) = idle();
         let (index, vectors) = (one_tool(), RefCell::default());
         let began = timer_now();
         assert!(model.read((&index, &vectors), "convert").await.is_none());
-        let Next::Tools(fill) = desk.next(false) else { panic!("the tools are on the desk") };
+        let Next::Tools(fill) = queue.next(false) else { panic!("the tools are in the queue") };
         assert!(model.read((&index, &vectors), "convert").await.is_none());
         assert_eq!(timer_now(), began, "no time passed");
-        assert!(matches!(desk.next(true), Next::Continue), "no request and no second fill waits");
+        assert!(matches!(queue.next(true), Next::Continue), "no request and no second fill waits");
         // As soon as they are, the model is asked, and only that takes time.
         let known = index.sentences(1, &[Some(vec![1.0])], &[Some(vec![1.0])]);
         fill.told.send_replace(Some(Arc::new(known)));
         let answer = async {
-            let Next::Request(asked) = desk.next(true) else { panic!("a request is on the desk") };
+            let Next::Request(asked) = queue.next(true) else {
+                panic!("a request is in the queue")
+            };
             asked.told.send(Some(vec![0.5])).expect("the search waits");
         };
         let (read, ()) = tokio::join!(model.read((&index, &vectors), "convert"), answer);
@@ -212,10 +214,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_that_is_not_read_in_time_is_done_without() {
-        let (model, desk) = idle();
+        let (model, queue) = idle();
         let (index, vectors) = (one_tool(), RefCell::default());
         model.prepare(&index, &vectors);
-        let Next::Tools(fill) = desk.next(false) else { panic!("the tools are on the desk") };
+        let Next::Tools(fill) = queue.next(false) else { panic!("the tools are in the queue") };
         fill.told.send_replace(Some(Arc::default()));
         let began = timer_now();
         assert!(model.read((&index, &vectors), "convert").await.is_none());

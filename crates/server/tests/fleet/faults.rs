@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidegate_fakes::fake::Step;
+use tidegate_fakes::fake::{FakeServer, Step};
 use tidegate_testkit::{
     gate::Gate,
     time::{eventually, now},
@@ -28,11 +28,27 @@ fn is_away(gate: &Gate) {
     eventually("the store is known to be away", || fleet_of(gate)["store"]["is_up"] == false);
 }
 
+/// A provider that limits for a minute, and another one.
+fn limited_and_spare() -> (FakeServer, FakeServer) {
+    (always(Step::status(429).with_retry_after("60")), good())
+}
+
+/// How many windows a replica has told.
+const TOLD: &str = "tidegate_fleet_told_total{fact=\"window\"}";
+
+/// A replica that has met the limit and told the store of it.
+fn one_that_told(setup: &Setup<'_>) -> Gate {
+    let one = setup.start("one");
+    assert_eq!(target(&ask_as(&one, "s")), "b/m");
+    eventually("it has been told", || one.metric(TOLD) >= 1.0);
+    one
+}
+
 #[test]
 fn a_gateway_starts_without_its_store_and_picks_it_up() {
     let mut store = Store::start();
     store.kill();
-    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let (limited, spare) = limited_and_spare();
     let setup = Setup::of(&store, &[&limited, &spare]);
     let gates = ["one", "two"].map(|name| setup.start_alone(name));
     assert_eq!(target(&gates[0].chat()), "b/m");
@@ -51,13 +67,9 @@ fn a_gateway_starts_without_its_store_and_picks_it_up() {
 #[test]
 fn a_store_that_lost_its_data_is_given_it_again() {
     let mut store = Store::start();
-    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
-    let mut setup = Setup::of(&store, &[&limited, &spare]);
-    setup.tiers = "[[a/m], [b/m]]";
-    let one = setup.start("one");
-    assert_eq!(target(&ask_as(&one, "s")), "b/m");
-    let told = "tidegate_fleet_told_total{fact=\"window\"}";
-    eventually("it has been told", || one.metric(told) >= 1.0);
+    let (limited, spare) = limited_and_spare();
+    let setup = Setup::of(&store, &[&limited, &spare]);
+    let one = one_that_told(&setup);
     store.kill();
     is_away(&one);
     serves_at_once(&one, "while the store is dead");
@@ -74,15 +86,11 @@ fn a_store_that_lost_its_data_is_given_it_again() {
 #[test]
 fn a_store_that_is_emptied_while_it_is_used_is_given_its_data_again() {
     let store = Store::start();
-    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
-    let mut setup = Setup::of(&store, &[&limited, &spare]);
-    setup.tiers = "[[a/m], [b/m]]";
-    let one = setup.start("one");
-    assert_eq!(target(&ask_as(&one, "s")), "b/m");
-    let told = "tidegate_fleet_told_total{fact=\"window\"}";
-    eventually("it has been told", || one.metric(told) >= 1.0);
+    let (limited, spare) = limited_and_spare();
+    let setup = Setup::of(&store, &[&limited, &spare]);
+    let one = one_that_told(&setup);
     store.ask(&[b"FLUSHALL"]);
-    eventually("it is written again", || one.metric(told) >= 2.0);
+    eventually("it is written again", || one.metric(TOLD) >= 2.0);
     let late = setup.start("two");
     eventually("the window is there again", || late.health("a/m")["reason"] == "rate_limited");
     assert_eq!(hits(&limited), 1);
@@ -92,7 +100,7 @@ fn a_store_that_is_emptied_while_it_is_used_is_given_its_data_again() {
 #[test]
 fn a_store_that_stands_still_delays_nobody_and_is_picked_up_when_it_goes_on() {
     let store = Store::start();
-    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let (limited, spare) = limited_and_spare();
     let setup = Setup::of(&store, &[&limited, &spare]);
     let gates = ["one", "two"].map(|name| setup.start(name));
     store.pause();
@@ -112,7 +120,7 @@ fn a_store_that_stands_still_delays_nobody_and_is_picked_up_when_it_goes_on() {
 #[test]
 fn a_full_store_is_read_on_and_written_to_when_there_is_room_again() {
     let store = Store::start();
-    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let (limited, spare) = limited_and_spare();
     let setup = Setup::of(&store, &[&limited, &spare]);
     let gates = ["one", "two"].map(|name| setup.start(name));
     store.ask(&[b"CONFIG", b"SET", b"maxmemory-policy", b"noeviction"]);
@@ -146,7 +154,7 @@ fn a_store_that_answers_nonsense_is_away() {
 #[test]
 fn a_slow_store_slows_nothing() {
     let store = Store::start_with(&["--enable-debug-command", "yes"]);
-    let (limited, spare) = (always(Step::status(429).with_retry_after("60")), good());
+    let (limited, spare) = limited_and_spare();
     let setup = Setup::of(&store, &[&limited, &spare]);
     let gates = ["one", "two"].map(|name| setup.start(name));
     // It does nothing else for two seconds.

@@ -2,7 +2,7 @@
 //!
 //! Rules kept here:
 //! - A model that cannot be loaded, or fails at [`FAILURES_MAX`] texts in a row, has failed: that
-//!   is told once, the desk is closed, and searches go on without it.
+//!   is told once, the queue is closed, and searches go on without it.
 //! - A text is encoded once: vectors are kept by their texts' hashes, on disk too, every
 //!   [`SAVED_EVERY`] new ones and at the end of a version.
 
@@ -16,8 +16,8 @@ use tidegate_sentence::{Encoder, LoadError};
 
 use super::{
     ModelState,
-    desk::{ModelDesk, Next, ToolsFill},
     kept::KeptVectors,
+    queue::{ModelQueue, Next, ToolsFill},
 };
 
 /// Texts in a row that a model may fail at.
@@ -49,7 +49,7 @@ impl Encode for Encoder {
 
 /// What the thread has before it has a model.
 pub(super) struct Work {
-    pub(super) desk: Arc<ModelDesk>,
+    pub(super) queue: Arc<ModelQueue>,
     /// The model's file.
     pub(super) file: PathBuf,
     pub(super) tell: Box<dyn Fn(ModelState) + Send>,
@@ -68,7 +68,7 @@ impl Work {
         self,
         load: impl FnOnce() -> Result<Box<dyn Encode>, LoadError> + Send + 'static,
     ) -> bool {
-        let desk = Arc::clone(&self.desk);
+        let queue = Arc::clone(&self.queue);
         let run = move || match load() {
             Ok(model) => self.run(&*model),
             Err(error) => self.fail(&error.to_string()),
@@ -76,7 +76,7 @@ impl Work {
         let started = std::thread::Builder::new().name("tidegate-model".to_owned()).spawn(run);
         if let Err(error) = &started {
             tracing::warn!(%error, "tools are found without `mcp.search.model`: no thread for it");
-            desk.close();
+            queue.close();
         }
         started.is_ok()
     }
@@ -84,17 +84,17 @@ impl Work {
     fn fail(&self, why: &str) {
         tracing::warn!("tools are found without `mcp.search.model`: {why}");
         (self.tell)(ModelState::Failed);
-        self.desk.close();
+        self.queue.close();
     }
 
-    /// Until the desk is closed.
+    /// Until the queue is closed.
     fn run(self, model: &dyn Encode) {
         let mut kept = KeptVectors::beside(&self.file, model.fingerprint(), model.dimensions());
         let mut under_way: Option<FillUnderWay> = None;
         let mut failures = 0;
         (self.tell)(ModelState::Ready);
         loop {
-            let vector = match self.desk.next(under_way.is_some()) {
+            let vector = match self.queue.next(under_way.is_some()) {
                 Next::End => return kept.save(),
                 Next::Request(asked) => {
                     let vector = model.encode(&asked.text);
@@ -196,25 +196,25 @@ mod tests {
     }
 
     struct Bed {
-        desk: Arc<ModelDesk>,
+        queue: Arc<ModelQueue>,
         encoded: mpsc::Receiver<String>,
         states: mpsc::Receiver<ModelState>,
     }
 
     impl Drop for Bed {
         fn drop(&mut self) {
-            self.desk.close();
+            self.queue.close();
         }
     }
 
     fn start(folder: &Path, is_broken: bool) -> Bed {
         let (sender, encoded) = mpsc::channel();
         let (tell, states) = mpsc::channel();
-        let desk = Arc::new(ModelDesk::default());
+        let queue = Arc::new(ModelQueue::default());
         let tell = Box::new(move |state| _ = tell.send(state));
-        let work = Work { desk: Arc::clone(&desk), file: folder.join("model.onnx"), tell };
+        let work = Work { queue: Arc::clone(&queue), file: folder.join("model.onnx"), tell };
         assert!(work.start(move || Ok(Box::new(Compass { encoded: sender, is_broken }))));
-        Bed { desk, encoded, states }
+        Bed { queue, encoded, states }
     }
 
     fn folder(name: &str) -> PathBuf {
@@ -230,11 +230,11 @@ mod tests {
     }
 
     fn fill(
-        desk: &ModelDesk,
+        queue: &ModelQueue,
         index: &Arc<Index>,
     ) -> watch::Receiver<Option<Arc<tidegate_search::Sentences>>> {
         let (told, known) = watch::channel(None);
-        assert!(desk.put_tools(ToolsFill { index: Arc::clone(index), told }), "there is room");
+        assert!(queue.put_tools(ToolsFill { index: Arc::clone(index), told }), "there is room");
         known
     }
 
@@ -243,10 +243,10 @@ mod tests {
         let folder = folder("model-once");
         let index = index(&["alpha", "beta"]);
         let bed = start(&folder, false);
-        let mut known = fill(&bed.desk, &index);
+        let mut known = fill(&bed.queue, &index);
         let sentences = known.wait_for(Option::is_some).await.expect("they come").clone();
         let sentences = sentences.expect("it was waited for");
-        let asked = bed.desk.put_request("beta").expect("there is room");
+        let asked = bed.queue.put_request("beta").expect("there is room");
         let request = asked.await.expect("an answer").expect("a vector");
         let reading = Some(Reading { sentences: &sentences, request: &request });
         let query = Query { description: "convert a picture", reading, ..Query::default() };
@@ -258,7 +258,7 @@ mod tests {
         // Another start, and one more tool: the file has the others.
         let more = self::index(&["alpha", "beta", "gamma"]);
         let bed = start(&folder, false);
-        let mut known = fill(&bed.desk, &more);
+        let mut known = fill(&bed.queue, &more);
         known.wait_for(Option::is_some).await.expect("they come");
         let again: Vec<String> = bed.encoded.try_iter().collect();
         assert!(again.len() == 1 && again[0].contains("gamma"), "{again:?}");
@@ -273,10 +273,10 @@ mod tests {
         let bed = start(&folder, true);
         let names: Vec<String> = (0..20).map(|at| format!("tool_{at}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut known = fill(&bed.desk, &index(&names));
+        let mut known = fill(&bed.queue, &index(&names));
         assert!(known.wait_for(Option::is_some).await.is_err(), "the other end is gone");
         assert_eq!(bed.encoded.try_iter().count(), FAILURES_MAX);
-        assert!(bed.desk.put_request("x").is_none());
+        assert!(bed.queue.put_request("x").is_none());
         assert_eq!(bed.states.try_iter().last(), Some(ModelState::Failed));
         drop(fs::remove_dir_all(&folder));
     }
@@ -284,10 +284,10 @@ mod tests {
     #[tokio::test]
     async fn a_model_that_cannot_be_loaded_has_failed() {
         let (tell, states) = mpsc::channel();
-        let desk = Arc::new(ModelDesk::default());
+        let queue = Arc::new(ModelQueue::default());
         let tell = Box::new(move |state| _ = tell.send(state));
-        let work = Work { desk: Arc::clone(&desk), file: PathBuf::from("none"), tell };
-        let mut known = fill(&desk, &index(&["alpha"]));
+        let work = Work { queue: Arc::clone(&queue), file: PathBuf::from("none"), tell };
+        let mut known = fill(&queue, &index(&["alpha"]));
         assert!(work.start(|| Err(LoadError::NoEngine)));
         assert!(known.wait_for(Option::is_some).await.is_err(), "the other end is gone");
         assert_eq!(states.recv(), Ok(ModelState::Failed));

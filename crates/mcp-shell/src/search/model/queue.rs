@@ -1,7 +1,7 @@
 //! Where texts wait for the model's thread: requests of searches first, then tools.
 //!
 //! Rules kept here: at most [`REQUESTS_MAX`] requests and [`FILLS_MAX`] versions of the tools wait;
-//! what comes beyond is refused at once. A closed desk gives nothing out any more.
+//! what comes beyond is refused at once. A closed queue gives nothing out any more.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,19 +37,19 @@ pub(super) enum Next {
 
 /// What waits.
 #[derive(Default)]
-pub(super) struct ModelDesk {
-    waiting: Mutex<DeskQueue>,
+pub(super) struct ModelQueue {
+    waiting: Mutex<WaitingTexts>,
     came: Condvar,
 }
 
 #[derive(Default)]
-struct DeskQueue {
+struct WaitingTexts {
     requests: VecDeque<AskedText>,
     fills: VecDeque<ToolsFill>,
     is_closed: bool,
 }
 
-impl ModelDesk {
+impl ModelQueue {
     /// Puts a request down; nothing if too many wait.
     pub(super) fn put_request(&self, text: &str) -> Option<oneshot::Receiver<Option<Vec<f32>>>> {
         let mut waiting = self.waiting();
@@ -109,7 +109,7 @@ impl ModelDesk {
         self.waiting().is_closed
     }
 
-    fn waiting(&self) -> MutexGuard<'_, DeskQueue> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingTexts> {
         // Every change is whole when the lock is let go.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,42 +129,42 @@ mod tests {
 
     #[test]
     fn requests_go_before_tools_and_before_what_is_under_way() {
-        let desk = ModelDesk::default();
+        let queue = ModelQueue::default();
         let (tools, _known) = fill();
-        assert!(desk.put_tools(tools));
-        let _answer = desk.put_request("first").expect("there is room");
-        assert!(matches!(desk.next(true), Next::Request(it) if it.text == "first"));
-        assert!(matches!(desk.next(true), Next::Continue));
-        assert!(matches!(desk.next(false), Next::Tools(_)));
+        assert!(queue.put_tools(tools));
+        let _answer = queue.put_request("first").expect("there is room");
+        assert!(matches!(queue.next(true), Next::Request(it) if it.text == "first"));
+        assert!(matches!(queue.next(true), Next::Continue));
+        assert!(matches!(queue.next(false), Next::Tools(_)));
     }
 
     #[test]
     fn only_so_many_wait_and_those_that_gave_up_make_room() {
-        let desk = ModelDesk::default();
+        let queue = ModelQueue::default();
         let mut answers: Vec<_> =
-            (0..REQUESTS_MAX).map(|_| desk.put_request("x").expect("there is room")).collect();
-        assert!(desk.put_request("one too many").is_none());
+            (0..REQUESTS_MAX).map(|_| queue.put_request("x").expect("there is room")).collect();
+        assert!(queue.put_request("one too many").is_none());
         answers.pop();
-        assert!(desk.put_request("in its place").is_some());
+        assert!(queue.put_request("in its place").is_some());
         let mut known: Vec<_> = Vec::new();
         for _ in 0..FILLS_MAX {
             let (tools, receiver) = fill();
-            assert!(desk.put_tools(tools));
+            assert!(queue.put_tools(tools));
             known.push(receiver);
         }
         let (tools, _known) = fill();
-        assert!(!desk.put_tools(tools));
+        assert!(!queue.put_tools(tools));
         known.pop();
         let (tools, _known) = fill();
-        assert!(desk.put_tools(tools));
+        assert!(queue.put_tools(tools));
     }
 
     #[test]
-    fn a_closed_desk_takes_nothing_and_lets_go_of_those_who_wait() {
-        let desk = ModelDesk::default();
-        let mut answer = desk.put_request("x").expect("there is room");
-        desk.close();
-        assert!(answer.try_recv().is_err() && desk.put_request("y").is_none());
-        assert!(matches!(desk.next(false), Next::End));
+    fn a_closed_queue_takes_nothing_and_lets_go_of_those_who_wait() {
+        let queue = ModelQueue::default();
+        let mut answer = queue.put_request("x").expect("there is room");
+        queue.close();
+        assert!(answer.try_recv().is_err() && queue.put_request("y").is_none());
+        assert!(matches!(queue.next(false), Next::End));
     }
 }

@@ -5,14 +5,14 @@ use tidegate_core::time::{Millis, Now};
 
 use crate::{
     identity::InstanceId,
-    layout::{Layout, Shelf},
+    layout::{Layout, StoreKeys},
     link::{Link, StoreError},
     marker::{self, KnownMarker},
     reply,
     scripts::{Script, Scripts},
     seal::{FleetSecrets, SealedName},
     session_record::{Absence, AwayReason, Claim, Liveness, Lookup, SessionEvent, SessionRecord},
-    sessions::{SessionAsk, TakeOver},
+    sessions::{SessionQuery, TakeOver},
     stats::{FleetStats, Rejected},
 };
 
@@ -21,40 +21,40 @@ const ENDED_MS: u64 = 60_000;
 
 /// What a question is answered with.
 #[derive(Clone)]
-pub(crate) struct Clerk<'a> {
+pub(crate) struct RecordAccess<'a> {
     pub(crate) link: Link,
     pub(crate) scripts: &'a Scripts,
     pub(crate) layout: &'a Layout,
     pub(crate) secrets: &'a FleetSecrets,
     pub(crate) stats: &'a FleetStats,
     pub(crate) marker: &'a KnownMarker,
-    pub(crate) shelves: &'a [Shelf],
+    pub(crate) store_keys: &'a [StoreKeys],
     pub(crate) ttl_ms: u64,
 }
 
-impl Clerk<'_> {
+impl RecordAccess<'_> {
     /// Answers one question, and says whether the store did. Whoever asked may have gone.
-    pub(crate) async fn answer(mut self, ask: SessionAsk, now: Now) -> bool {
-        match ask {
-            SessionAsk::Load { names, opened_ago, reply } => {
+    pub(crate) async fn answer(mut self, query: SessionQuery, now: Now) -> bool {
+        match query {
+            SessionQuery::Load { names, opened_ago, reply } => {
                 let found = self.load(&names, opened_ago, now).await;
                 let is_answered = found.is_ok();
                 drop(reply.send(found.map_or_else(|_| away(), |(lookup, _)| lookup)));
                 is_answered
             }
-            SessionAsk::Create { name, epoch, record, reply } => {
+            SessionQuery::Create { name, epoch, record, reply } => {
                 let written = self.put(&name, epoch, &record).await;
                 let is_answered = written.is_ok();
                 let _ = reply.send(written.is_ok_and(|is_written| is_written));
                 is_answered
             }
-            SessionAsk::Claim { names, take, reply } => {
+            SessionQuery::Claim { names, take, reply } => {
                 let claim = self.claim(&names, &take, now).await;
                 let is_answered = claim.is_ok();
                 drop(reply.send(claim.unwrap_or(Claim::Away(AwayReason::Unreachable))));
                 is_answered
             }
-            SessionAsk::Liveness { instance, reply } => {
+            SessionQuery::Liveness { instance, reply } => {
                 let liveness = self.liveness(instance, now).await;
                 let is_answered = liveness.is_ok();
                 let _ = reply.send(liveness.ok());
@@ -76,7 +76,7 @@ impl Clerk<'_> {
 
     /// Something is missing: the store may have lost everything since it was last looked at.
     async fn look_for_loss(&mut self, now: Now) -> Result<(), StoreError> {
-        let found = marker::read(&mut self.link, self.secrets, self.shelves).await?;
+        let found = marker::read(&mut self.link, self.secrets, self.store_keys).await?;
         if self.marker.is_lost(&found) {
             self.stats.restarted(now);
             self.stats.missed_beat();
