@@ -1,10 +1,11 @@
-//! `cargo xtask mutants [core | mcp] [--shard K/N] [FILE…]`: small faults put into the code one by
-//! one, and which of them no test notices. With `--shard` every Nth fault, from the Kth on (K
-//! counts from 0).
+//! `cargo xtask mutants [core | mcp] [--woven] [--shard K/N] [FILE…]`: small faults put into the
+//! code one by one, and which of them no test notices. With `--shard` every Nth fault, from the Kth
+//! on (K counts from 0). With `--woven` only those that can be tried in one build.
 //!
 //! Every fault that survives is a rule that could be broken without a red test: it is killed by a
 //! test or explained in CONTRIBUTING.md. The faults are those of `cargo mutants`, which the chore
-//! installs; the tests are the crate's own, without the long random runs.
+//! installs; the tests are the crate's own and those of the simulator and the gateway that run
+//! through it, without the long random runs.
 //!
 //! `cargo mutants` builds the crate once for each fault, which takes hours. The chore builds it
 //! once for all of them ([`weave`]) and runs for each fault the tests that run through its function
@@ -43,15 +44,40 @@ struct Subject {
     name: &'static str,
     package: &'static str,
     tests: &'static [&'static str],
+    /// Tests of other crates that run through this one. They are not used where a fault is built
+    /// by itself.
+    others: Others,
 }
+
+/// Tests of the simulator, which runs the rules in scenarios, and of the gateway over sockets.
+struct Others {
+    packages: &'static [&'static str],
+    tests: &'static [&'static str],
+}
+
+/// The crate whose tests use sockets and the clock: a test of it may fail by chance, so what it
+/// notices is tried twice.
+const TIMED: &str = "tidegate-server";
 
 const SUBJECTS: [Subject; 2] = [
     Subject {
         name: "core",
         package: "tidegate-core",
         tests: &["--lib", "--test", "behaviour", "--test", "model"],
+        others: Others {
+            packages: &["-p", "tidegate-sim"],
+            tests: &["--test", "key_pins", "--test", "patience", "--test", "sequence"],
+        },
     },
-    Subject { name: "mcp", package: "tidegate-mcp", tests: &["--lib", "--tests"] },
+    Subject {
+        name: "mcp",
+        package: "tidegate-mcp",
+        tests: &["--lib", "--test", "properties"],
+        others: Others {
+            packages: &["-p", "tidegate-sim", "-p", TIMED],
+            tests: &["--test", "mcp", "--test", "mcp_properties"],
+        },
+    },
 ];
 
 /// Runs it over a crate, or over some of its files.
@@ -59,6 +85,10 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let (name, rest) = match words {
         [] => ("core", words),
         [name, rest @ ..] => (*name, rest),
+    };
+    let (is_woven_only, rest) = match rest {
+        ["--woven", rest @ ..] => (true, rest),
+        rest => (false, rest),
     };
     let Some(subject) = SUBJECTS.iter().find(|it| it.name == name) else {
         bail!("no mutants of `{name}`: say `core` or `mcp`");
@@ -74,10 +104,12 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     ensure!(!faults.is_empty(), "there are no faults in these files");
     say::line(&format!("{} faults of {}", faults.len(), subject.package));
     let bed = Bed::new(&folder)?;
-    let built = bed.build(subject.package, subject.tests, &faults)?;
+    let built = bed.build(subject, &faults)?;
     let mut tally = try_woven(&faults, &built, &folder)?;
     let left = built.left.iter().map(|number| &faults[number - 1]).collect::<Vec<_>>();
-    if !left.is_empty() {
+    if is_woven_only {
+        say::line(&format!("{} faults cannot be woven and are not tried", left.len()));
+    } else if !left.is_empty() {
         say::line(&format!("{} faults are built one by one", left.len()));
         tally.add(one_by_one(&program, subject, &left, &folder)?);
     }

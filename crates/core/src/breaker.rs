@@ -223,12 +223,6 @@ impl Breaker {
         self.consecutive_failures
     }
 
-    /// Successful trials in a row so far.
-    #[must_use]
-    pub fn trial_successes(&self) -> u32 {
-        self.trial_successes
-    }
-
     /// Slots taken at `now`.
     #[must_use]
     pub fn slots_taken(&self, now: Now) -> u32 {

@@ -276,7 +276,6 @@ impl Call {
     /// Its time is over. Never followed by another try.
     pub fn timed_out(&mut self, link: &mut Link, now: Now, notes: &mut Notes) -> Action {
         let known = self.verdict();
-        self.may_be_done |= matches!(self.phase, CallPhase::Sent(_));
         let (is_blamed, delivery) = match self.phase {
             CallPhase::Sent(_) => (true, Delivery::Maybe),
             // Who leads speaks for all who wait.
@@ -337,15 +336,6 @@ impl Call {
         self.replayability
     }
 
-    /// The connection on which it waits for an answer, if it does.
-    #[must_use]
-    pub fn sent_on(&self) -> Option<Generation> {
-        match self.phase {
-            CallPhase::Sent(generation) => Some(generation),
-            CallPhase::New | CallPhase::Connecting { .. } | CallPhase::Over => None,
-        }
-    }
-
     /// How often the request was sent.
     #[must_use]
     pub fn times_sent(&self) -> u32 {
@@ -356,12 +346,6 @@ impl Call {
     #[must_use]
     pub fn is_trial(&self) -> bool {
         self.permit.as_ref().is_some_and(CallPermit::is_trial)
-    }
-
-    /// Its permit, while it holds one.
-    #[must_use]
-    pub fn permit(&self) -> Option<&CallPermit> {
-        self.permit.as_ref()
     }
 
     /// What the core was told, if it was told anything.

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::faults::Fault;
 use super::weave::{self, Woven, WovenFile};
+use super::{Others, Subject};
 use crate::{docs, install, say};
 
 /// How often the crate is compiled until no fault is in the way; the compiler tells errors in
@@ -28,10 +29,17 @@ pub(super) struct Bed {
     pub(super) target: PathBuf,
 }
 
+/// A program with tests.
+pub(super) struct TestProgram {
+    pub(super) path: PathBuf,
+    /// Its tests use sockets and the clock.
+    pub(super) is_timed: bool,
+}
+
 /// A crate that was built with its faults.
 pub(super) struct Built {
     /// The programs with its tests.
-    pub(super) programs: Vec<PathBuf>,
+    pub(super) programs: Vec<TestProgram>,
     /// The function that each fault is in.
     pub(super) function_of: BTreeMap<usize, usize>,
     pub(super) unviable: BTreeSet<usize>,
@@ -51,18 +59,13 @@ impl Bed {
     }
 
     /// Builds the crate in `sources` with all its faults but those that do not compile.
-    pub(super) fn build(
-        &self,
-        package: &str,
-        tests: &[&str],
-        faults: &[Fault],
-    ) -> anyhow::Result<Built> {
+    pub(super) fn build(&self, subject: &Subject, faults: &[Fault]) -> anyhow::Result<Built> {
         let mut weaving = Weaving::new(faults);
         for _ in 0..ROUNDS_MAX {
             let woven = self.write(&weaving)?;
-            let checked = self.cargo(&["check", "-p", package, "--lib"])?;
+            let checked = self.cargo(&["check", "-p", subject.package, "--lib"])?;
             if checked.status.success() {
-                let programs = self.programs(package, tests)?;
+                let programs = self.programs(subject)?;
                 let function_of = function_of(&woven);
                 let Weaving { unviable, mut left, .. } = weaving;
                 let is_woven = |it: &usize| function_of.contains_key(it) || unviable.contains(it);
@@ -99,11 +102,17 @@ impl Bed {
         Ok(woven)
     }
 
-    fn programs(&self, package: &str, tests: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
-        let words = [&["test", "--no-run", "-p", package], tests].concat();
+    fn programs(&self, subject: &Subject) -> anyhow::Result<Vec<TestProgram>> {
+        let packages = ["test", "--no-run", "-p", subject.package];
+        let Others { packages: others, tests } = &subject.others;
+        let words = [&packages[..], others, subject.tests, tests].concat();
         let built = self.cargo(&words)?;
         ensure!(built.status.success(), "the tests do not compile:\n{}", rendered(&built));
-        let program = |it: &Value| Some(PathBuf::from(it["executable"].as_str()?));
+        let program = |it: &Value| {
+            let path = PathBuf::from(it["executable"].as_str()?);
+            let is_timed = it["manifest_path"].as_str()?.ends_with("crates/server/Cargo.toml");
+            Some(TestProgram { path, is_timed })
+        };
         Ok(messages(&built).iter().filter_map(program).collect())
     }
 

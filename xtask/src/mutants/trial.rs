@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
+use super::build::TestProgram;
 use super::weave::{CHOSEN, REACHED};
 use crate::install;
 
@@ -32,6 +33,8 @@ pub(super) enum Fate {
 /// A test and what it runs through.
 struct Test {
     program: PathBuf,
+    /// It uses sockets and the clock, and may fail by chance.
+    is_timed: bool,
     name: String,
     took_ms: u64,
     functions: BTreeSet<usize>,
@@ -44,10 +47,10 @@ pub(super) struct Tests {
 
 impl Tests {
     /// Runs each test by itself without a fault, to learn what it runs through.
-    pub(super) fn learn(programs: &[PathBuf], folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn learn(programs: &[TestProgram], folder: &Path) -> anyhow::Result<Self> {
         let reached = folder.join("reached.txt");
         let mut tests = Vec::new();
-        for program in programs {
+        for TestProgram { path: program, is_timed } in programs {
             let list = Command::new(program).args(["--list", "--format", "terse"]).output();
             let list = list.with_context(|| format!("cannot start {}", program.display()))?;
             let list = String::from_utf8_lossy(&list.stdout).into_owned();
@@ -58,12 +61,18 @@ impl Tests {
                 let done = run.output().context("cannot start a test")?;
                 let text = String::from_utf8_lossy(&done.stdout);
                 ensure!(done.status.success(), "`{name}` fails without a fault:\n{text}");
+                let took_ms = took_ms(&text).context("a test does not say how long it took")?;
+                if *is_timed && took_ms >= QUICK_MS {
+                    // Tests that wait for the clock would take a minute for each fault.
+                    continue;
+                }
                 // A test that runs through nothing of the crate leaves no file.
                 let functions = install::read(&reached).unwrap_or_default();
                 tests.push(Test {
                     program: program.clone(),
+                    is_timed: *is_timed,
                     name: name.to_owned(),
-                    took_ms: took_ms(&text).context("a test does not say how long it took")?,
+                    took_ms,
                     functions: functions.lines().filter_map(|it| it.parse().ok()).collect(),
                 });
             }
@@ -86,10 +95,16 @@ impl Tests {
         }
         let slow = through().filter(|it| it.took_ms >= QUICK_MS).map(|it| vec![it]);
         let mut groups: Vec<Vec<&Test>> = quick.into_values().collect();
-        groups.sort_by_key(|group| group.iter().map(|it| it.took_ms).sum::<u64>());
+        let cost = |group: &Vec<&Test>| {
+            let is_timed = group.iter().any(|it| it.is_timed);
+            (is_timed, group.iter().map(|it| it.took_ms).sum::<u64>())
+        };
+        groups.sort_by_key(cost);
         for group in groups.into_iter().chain(slow) {
+            let is_timed = group.iter().any(|it| it.is_timed);
             let fate = run_group(&group, fault)?;
-            if fate != Fate::Missed {
+            let is_noticed = |fate: Fate| fate != Fate::Missed;
+            if is_noticed(fate) && (!is_timed || is_noticed(run_group(&group, fault)?)) {
                 return Ok(fate);
             }
         }

@@ -313,3 +313,35 @@ fn too_many_programs_is_busy() {
     assert_eq!(unavailable(next), ("too many child processes".to_owned(), Code::Busy));
     assert_eq!(bench.failures(), 0);
 }
+
+/// When the client is told to come back.
+fn retry_after(next: Action) -> Option<Millis> {
+    match next {
+        Action::End(End::Unavailable(it)) => it.retry_after,
+        other => panic!("not unavailable: {other:?}"),
+    }
+}
+
+#[test]
+fn a_call_of_unknown_result_says_when_a_server_that_refuses_to_connect_asks_to_come_back() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Replayability::Once);
+    bench.broken(&mut call, &BROKEN);
+    let soon = Some(Millis::seconds(7));
+    let busy = Failure { retry_after: soon, ..REFUSED };
+    let next = call.connect_failed(&mut bench.link, bench.now, &busy, &mut bench.notes);
+    assert_eq!(retry_after(next), soon);
+}
+
+#[test]
+fn the_core_hears_how_long_a_server_asks_to_be_left_alone() {
+    let mut bench = Bench::ready();
+    let (mut call, _) = bench.begin(Replayability::Once);
+    let limited = Failure {
+        status: Some(429),
+        retry_after: Some(Millis::seconds(7)),
+        ..Failure::of(Cause::Status(429), OutcomeKind::RateLimited)
+    };
+    bench.broken(&mut call, &limited);
+    assert_eq!(call.reported().and_then(|it| it.retry_after), Some(Millis::seconds(7)));
+}
