@@ -62,6 +62,7 @@ async fn converse(parts: &[&[u8]]) -> Conversation {
         is_cancelled_by_closing: |_| false,
         phase,
         certificates: Arc::new(Certificates::default()),
+        hand_over: None,
     };
     let (mut ours, theirs) = duplex(1 << 20);
     let client = async move {

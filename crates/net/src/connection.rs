@@ -3,6 +3,7 @@
 //! | file | one idea |
 //! |---|---|
 //! | `listener.rs` | accepts connections, within a bound |
+//! | `handover.rs` | connections that another thread serves |
 //! | `table.rs` | the open connections of a listener, and which one makes room for a new one |
 //! | `activity.rs` | what a connection is doing, as its parts tell each other |
 //! | `h1.rs` | HTTP/1.1, in the task of the connection |
@@ -23,6 +24,7 @@ mod h1;
 mod h2;
 mod h2_io;
 mod half_close;
+pub mod handover;
 mod listener;
 mod request_body;
 mod table;
@@ -47,7 +49,9 @@ use tokio::sync::watch;
 pub use self::activity::Activity;
 use self::activity::AnsweringGuard;
 pub use self::h1::BodyBroke;
-pub use self::listener::Listener;
+use self::h1::Wire;
+use self::handover::{FirstRequest, HandOver};
+pub use self::listener::{ConnectionSet, Listener};
 pub use self::request_body::RequestBody;
 pub use self::tls::{Certificates, Presented, TlsProblem, TlsTexts};
 use crate::client_body::ClientBody;
@@ -81,6 +85,8 @@ pub struct Service {
     pub phase: watch::Receiver<Phase>,
     /// What its connections are secured with; plain where it holds nothing.
     pub certificates: Arc<Certificates>,
+    /// Which connections go to another thread.
+    pub hand_over: Option<HandOver>,
 }
 
 /// The scheme of a connection without TLS.
@@ -122,15 +128,22 @@ impl Service {
         }
     }
 
-    /// Speaks HTTP/1.1 to the end of a connection.
+    /// Speaks HTTP/1.1 to the end of a connection, or until it goes to another thread.
     pub async fn converse(
         &self,
-        io: impl AsyncRead + AsyncWrite + 'static,
+        io: impl AsyncRead + AsyncWrite + Unpin + 'static,
         activity: &Rc<Activity>,
         scheme: &'static str,
     ) {
         let may_close = pin!(self.may_close(activity));
-        h1::converse(self, io, activity, scheme, Dormant::new(may_close)).await;
+        h1::converse(self, Wire::new(io, activity), scheme, Dormant::new(may_close)).await;
+    }
+
+    /// Goes on with a connection of another thread.
+    async fn go_on(&self, stream: TcpStream, first: FirstRequest, activity: &Rc<Activity>) {
+        let may_close = pin!(self.may_close(activity));
+        let wire = Wire::amid(stream, activity, first);
+        h1::converse(self, wire, PLAIN, Dormant::new(may_close)).await;
     }
 
     /// A request is going to be answered, until the guard is dropped.

@@ -104,7 +104,7 @@ struct AskedFor {
 pub(crate) async fn serve(admin: Admin, socket: TcpListener) -> std::io::Result<()> {
     let mut listener = Listener::new(socket, CONNECTIONS_MAX, service(Rc::new(admin)))?;
     listener.accept().await;
-    listener.drained().await;
+    listener.connections.drained().await;
     Ok(())
 }
 
@@ -128,6 +128,7 @@ fn service(admin: Rc<Admin>) -> Service {
         is_cancelled_by_closing: |_| false,
         phase,
         certificates,
+        hand_over: None,
     }
 }
 

@@ -31,6 +31,7 @@ use tidegate_gateway::{
 };
 use tidegate_llm::own_request::ask_route;
 use tidegate_mcp_shell as mcp;
+use tidegate_net::connection::handover::way;
 use tidegate_operator::{
     control,
     reload::{self, ReloadCause, Reloaded},
@@ -45,7 +46,7 @@ use tokio::sync::{oneshot, watch};
 use crate::{
     fleet, listen,
     peers::{self, FleetSessions},
-    worker::{self, ThreadLimits},
+    worker::{self, McpSeats, ThreadLimits},
 };
 
 /// What a gateway is started with.
@@ -135,10 +136,7 @@ impl Server {
         let drain = Duration::from_millis(live.file.shutdown.drain.millis().0);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if start.threads == 0 { cores } else { start.threads };
-        let limits = ThreadLimits {
-            connections: (live.file.limits.connections as usize).div_ceil(count),
-            header_bytes: live.file.limits.headers.0 as usize,
-        };
+        let limits = ThreadLimits::of(&live.file.limits, count);
         let bind = |address, count| {
             listen::bind(address, count).map_err(|cause| StartError::Listen { address, cause })
         };
@@ -176,17 +174,18 @@ impl Server {
         };
         let (handle, arrivals) = mcp::line();
         server.mcp = Some(handle.clone());
-        let (settling, settled) = settling();
+        let (to_mcp, arriving) = way(limits.mcp_seats);
+        let (settling_workers, settled_workers) = settling();
         for (number, socket) in sockets.into_iter().enumerate() {
-            let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
-            let phase = (watched.clone(), settling.clone());
+            let (gateway, mcp) = (Arc::clone(&gateway), (handle.clone(), to_mcp.clone()));
+            let phase = (watched.clone(), settling_workers.clone());
             server.thread(format!("worker-{number}"), move || async move {
-                if let Err(error) = worker::run(gateway, handle, socket, limits, phase).await {
+                if let Err(error) = worker::run(gateway, mcp, socket, limits, phase).await {
                     tracing::error!(%error, "a worker cannot listen");
                 }
             })?;
         }
-        drop(settling);
+        drop(settling_workers);
         // Dropped when the MCP side has ended: the listener for other replicas closes last.
         let (mcp_end, mcp_ended) = oneshot::channel::<()>();
         let mut sessions = fleet;
@@ -204,15 +203,17 @@ impl Server {
         }
         let environment = Arc::clone(&server.environment);
         let (shared, phase) = (Arc::clone(&gateway), watched.clone());
-        let secrets = Arc::clone(&environment);
-        server.thread("mcp".to_owned(), move || {
+        let (secrets, own_handle) = (Arc::clone(&environment), handle.clone());
+        server.thread("mcp".to_owned(), move || async move {
             let worker = Rc::new(Worker::new(shared));
+            let (settling, settled) = settling();
+            let arriving = (arriving, (settled_workers, settling));
+            let seats = McpSeats::new(&worker, own_handle, limits, phase.clone(), arriving);
             let ask_route = ask_route(&worker);
             let runtime = mcp::McpRuntime::in_fleet(worker, ask_route, secrets, sessions);
-            async move {
-                mcp::run(runtime, arrivals, (phase, settled)).await;
-                drop(mcp_end);
-            }
+            mcp::run(runtime, arrivals, (phase, settled)).await;
+            drop(mcp_end);
+            seats.drained().await;
         })?;
         server.thread("control".to_owned(), move || {
             let probe_server = Box::new(move |name: String| -> Probing {

@@ -15,6 +15,7 @@
 //! - A body that was not read to its end closes the connection after the answer.
 //! - An answer that breaks is never ended cleanly: the connection is dropped in the middle.
 //! - At the drain an idle connection is closed, and any other one after its answer.
+//! - A connection whose request another thread should answer goes there (`handover.rs`).
 
 mod date;
 mod framing;
@@ -34,25 +35,25 @@ use bytes::Bytes;
 use http::{Response, StatusCode, Version};
 use http_body::Body;
 use tidegate_runtime::phase::Phase;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use self::head::RequestHead;
+pub(super) use self::head::RequestHead;
 use self::outgoing::{Asked, OutgoingAnswer};
-pub(super) use self::wire::IDLE_FOR;
-use self::wire::{NextHead, Wire};
+use self::wire::NextHead;
+pub(super) use self::wire::{IDLE_FOR, Wire};
 use super::answer_body::AnswerBody;
+use super::handover::{FirstRequest, FreeSeat};
 use super::request_body::RequestBody;
 use super::{Activity, Service};
 
 /// Speaks to the end of a connection. `may_close` is ready when no further request is served.
 pub(super) async fn converse(
     service: &Service,
-    io: impl AsyncRead + AsyncWrite + 'static,
-    activity: &Rc<Activity>,
+    wire: Wire,
     scheme: &'static str,
     mut may_close: impl Future<Output = ()> + Unpin,
 ) {
-    let wire = Rc::new(RefCell::new(Wire::new(Box::pin(io), Rc::clone(activity))));
+    let activity = Rc::clone(wire.activity());
+    let wire = Rc::new(RefCell::new(wire));
     let mut is_closing = false;
     loop {
         let next = poll_fn(|cx| {
@@ -65,7 +66,10 @@ pub(super) async fn converse(
             if is_over { Poll::Ready(NextHead::Over) } else { Poll::Pending }
         });
         let ended = match next.await {
-            NextHead::Request(head) => exchange(service, &wire, activity, head, scheme).await,
+            NextHead::Request(head) => match seat_elsewhere(service, &wire, &head) {
+                Some(seat) => return move_to(seat, wire, head),
+                None => exchange(service, &wire, &activity, head, scheme).await,
+            },
             NextHead::Refused(fault) => refuse(&wire, fault.0).await,
             NextHead::Over => Ended::Close,
         };
@@ -94,6 +98,27 @@ enum Ended {
 
 /// A connection that the body of its request shares.
 type SharedWire = Rc<RefCell<Wire>>;
+
+/// The seat on another thread for the connection of a request that it should answer.
+fn seat_elsewhere<'a>(
+    service: &'a Service,
+    wire: &SharedWire,
+    head: &RequestHead,
+) -> Option<FreeSeat<'a>> {
+    let hand_over = service.hand_over.as_ref().filter(|it| (it.rule)(&head.request))?;
+    let may_go = wire.borrow().is_plain() && *service.phase.borrow() < Phase::Draining;
+    if may_go { hand_over.seat() } else { None }
+}
+
+/// Moves a connection to its seat on another thread.
+fn move_to(seat: FreeSeat<'_>, wire: SharedWire, head: Box<RequestHead>) {
+    // Its last request is over, so nobody else has it; if the system keeps it, its client is told
+    // by its end.
+    let wire = Rc::into_inner(wire).map(RefCell::into_inner);
+    if let Some((stream, rest)) = wire.and_then(Wire::into_parts) {
+        seat.give(stream, FirstRequest { head, rest });
+    }
+}
 
 /// Has one request answered.
 async fn exchange(

@@ -1,4 +1,5 @@
-//! Accepts the connections of one listener until the drain, and then waits for them.
+//! Accepts the connections of one listener until the drain, and then waits for them. A set of
+//! connections may also be given its members by other threads ([`handover`](super::handover)).
 
 use std::net::TcpListener;
 use std::pin::pin;
@@ -13,8 +14,9 @@ use tidegate_runtime::{
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::Service;
+use super::handover::{HandOver, Home, MovedConnection};
 use super::table::{Seat, Table};
+use super::{Activity, Service};
 
 /// After a failed `accept` (out of descriptors, mostly), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -26,30 +28,27 @@ const DRAIN_STEP: Duration = Duration::from_millis(10);
 /// A listener and the connections it has accepted.
 pub struct Listener {
     socket: Option<tokio::net::TcpListener>,
-    service: Service,
-    table: Rc<Table>,
+    /// Those that were accepted or given.
+    pub connections: Rc<ConnectionSet>,
 }
 
 impl Listener {
     /// A listener of at most so many connections at a time.
     pub fn new(socket: TcpListener, connections: usize, service: Service) -> std::io::Result<Self> {
         let socket = Some(tokio::net::TcpListener::from_std(socket)?);
-        Ok(Self { socket, service, table: Table::new(connections) })
+        Ok(Self { socket, connections: ConnectionSet::new(connections, service) })
     }
 
     /// Serves until the drain begins. The port is free then.
     pub async fn accept(&mut self) {
         let Some(socket) = self.socket.take() else { return };
-        let draining = reached(self.phase(), Phase::Draining);
+        let connections = &self.connections;
+        let draining = reached(connections.phase(), Phase::Draining);
         tokio::pin!(draining);
         loop {
             tokio::select! {
                 accepted = socket.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        if let Some(seat) = self.table.admit() {
-                            self.serve(stream, seat);
-                        }
-                    }
+                    Ok((stream, _)) => connections.add(stream),
                     Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 },
                 () = &mut draining => break,
@@ -59,14 +58,64 @@ impl Listener {
         let Ok(socket) = socket.into_std() else { return };
         while let Ok((stream, _)) = socket.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            if let (Ok(stream), Some(seat)) = (stream, self.table.admit()) {
-                self.serve(stream, seat);
+            if let Ok(stream) = stream {
+                connections.add(stream);
             }
         }
     }
+}
 
-    /// Waits until no connection has a request that is still to be read, after
-    /// [`accept`](Self::accept); for a second, because whoever sends one slowly holds nobody up.
+/// Connections that one thread serves, so many at a time.
+pub struct ConnectionSet {
+    service: Service,
+    table: Rc<Table>,
+}
+
+impl ConnectionSet {
+    #[must_use]
+    pub fn new(max: usize, service: Service) -> Rc<Self> {
+        Rc::new(Self { service, table: Table::new(max) })
+    }
+
+    /// Serves a connection that was accepted, if there is room for it.
+    fn add(&self, stream: TcpStream) {
+        let Some(seat) = self.table.admit() else { return };
+        // Tokens must not wait for acknowledgements; failing to say so is no reason to hang up.
+        drop(stream.set_nodelay(true));
+        let service = self.service.clone();
+        self.spawn(seat, async move |activity| service.serve(stream, activity).await);
+    }
+
+    /// Goes on with a connection of another thread, if there is room for it.
+    pub fn adopt(&self, moved: MovedConnection) {
+        let Some(seat) = self.table.admit() else { return };
+        let MovedConnection { stream, first, home, seat: held } = moved;
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
+        let home = home.map(|Home { rule, to }| HandOver { rule, to, home: None });
+        let own = self.service.clone();
+        let service = Service { hand_over: home.or(own.hand_over), ..own };
+        self.spawn(seat, async move |activity| {
+            service.go_on(stream, first, activity).await;
+            drop(held);
+        });
+    }
+
+    fn spawn(&self, seat: Seat, serve: impl AsyncFnOnce(&Rc<Activity>) + 'static) {
+        task::spawn("client connection", async move {
+            let activity = Rc::clone(&seat.activity);
+            let evicted = pin!(activity.evicted());
+            let evicted = Dormant::new(evicted);
+            tokio::select! {
+                biased;
+                () = serve(&activity) => {}
+                () = evicted => {}
+            }
+            drop(seat);
+        });
+    }
+
+    /// Waits until no connection has a request that is still to be read, once none is accepted any
+    /// more; for a second, because whoever sends one slowly holds nobody up.
     pub async fn settled(&self) {
         let settled = async {
             while self.table.awaits_request() {
@@ -93,22 +142,5 @@ impl Listener {
 
     fn phase(&self) -> watch::Receiver<Phase> {
         self.service.phase.clone()
-    }
-
-    fn serve(&self, stream: TcpStream, seat: Seat) {
-        // Tokens must not wait for acknowledgements; failing to say so is no reason to hang up.
-        drop(stream.set_nodelay(true));
-        let service = self.service.clone();
-        task::spawn("client connection", async move {
-            let activity = Rc::clone(&seat.activity);
-            let evicted = pin!(activity.evicted());
-            let evicted = Dormant::new(evicted);
-            tokio::select! {
-                biased;
-                () = service.serve(stream, &activity) => {}
-                () = evicted => {}
-            }
-            drop(seat);
-        });
     }
 }

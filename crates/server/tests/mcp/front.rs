@@ -1,12 +1,15 @@
 //! The endpoint itself: opening, versions, ending, falling back, hosts and origins.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 use tidegate_fakes::fake_mcp::{FakeMcpServer, McpScript, Opening};
 use tidegate_testkit::{
     exchange::{Ask, Exchange},
     gate::Gate,
-    mcp::{Hello, McpClient, first_answer, post, usual},
-    time::{eventually, ms, now},
+    mcp::{Hello, McpClient, first_answer, post, text_of, usual},
+    time::{PATIENCE, eventually, ms, now},
 };
 
 use crate::bed::{Setup, count};
@@ -162,4 +165,110 @@ fn an_idle_session_is_reaped_and_one_with_a_call_in_flight_is_not() {
 
 fn ping() -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string()
+}
+
+/// A connection that is kept, over which one request follows another.
+struct KeptConnection {
+    stream: BufReader<TcpStream>,
+    session: Option<String>,
+}
+
+impl KeptConnection {
+    /// Sends a request; the status and the body of its answer.
+    fn ask(&mut self, line: &str, body: &str) -> (u16, Value) {
+        let session = self.session.iter().map(|it| format!("mcp-session-id: {it}\r\n"));
+        let (headers, length) = (usual() + &session.collect::<String>(), body.len());
+        let text = format!(
+            "{line} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        );
+        self.stream.get_mut().write_all(text.as_bytes()).expect("the connection is kept");
+        let (mut status, mut length) = (0, Some(0));
+        loop {
+            let line = self.line();
+            match line.split_once(": ") {
+                Some(("content-length", value)) => length = value.parse().ok(),
+                Some(("transfer-encoding", _)) => length = None,
+                Some(("mcp-session-id", value)) => self.session = Some(value.to_owned()),
+                Some(_) => {}
+                None if line.is_empty() => break,
+                None => status = line[9..12].parse().expect("a status"),
+            }
+        }
+        let body = match length {
+            Some(length) => self.bytes(length),
+            None => self.chunks(),
+        };
+        // Of events the last one is the answer.
+        let body = String::from_utf8(body).expect("text");
+        let last = body.lines().filter_map(|it| it.strip_prefix("data: ")).next_back();
+        (status, serde_json::from_str(last.unwrap_or(&body)).unwrap_or_default())
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("an answer");
+        assert!(line.ends_with("\r\n"), "the connection was closed");
+        line.trim_end().to_owned()
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).expect("a body");
+        bytes
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let length = usize::from_str_radix(&self.line(), 16).expect("the length of a chunk");
+            body.extend(self.bytes(length));
+            assert_eq!(self.line(), "");
+            if length == 0 {
+                return body;
+            }
+        }
+    }
+
+    fn call(&mut self, id: u32) -> String {
+        let params = json!({"name": "echo", "arguments": {"n": id}});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        let (status, answer) = self.ask("POST /mcp", &call.to_string());
+        assert_eq!((status, &answer["id"]), (200, &json!(id)), "{answer}");
+        text_of(&answer["result"])
+    }
+}
+
+#[test]
+fn one_connection_carries_mcp_and_other_requests_in_turn() {
+    let (fake, gate) = bed();
+    let connect = || {
+        let stream = TcpStream::connect(gate.address()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        KeptConnection { stream: BufReader::new(stream), session: None }
+    };
+    // More than the MCP thread has seats for: what it cannot take is served as well.
+    let mut clients: Vec<KeptConnection> = (0..40).map(|_| connect()).collect();
+    for client in &mut clients {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "kept", "version": "1"}});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        assert_eq!(client.ask("POST /mcp", &hello.to_string()).0, 200);
+        assert!(client.session.is_some());
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(client.ask("POST /mcp", &ready.to_string()).0, 202);
+    }
+    for round in 1..4 {
+        for client in &mut clients {
+            assert_eq!(client.call(round), format!("{{\"n\":{round}}}"));
+            assert_eq!(client.ask("GET /v1/models", "").0, 200);
+            assert_eq!(client.call(round + 10), format!("{{\"n\":{}}}", round + 10));
+        }
+    }
+    assert_eq!(count(&fake, "kept", "tools/call"), 40 * 6);
+    // At the drain every one of them is let go.
+    let clients_end = std::thread::spawn(move || {
+        clients.into_iter().all(|mut it| matches!(it.stream.read(&mut [0]), Ok(0) | Err(_)))
+    });
+    gate.server.stop();
+    assert!(clients_end.join().expect("no panic"));
 }

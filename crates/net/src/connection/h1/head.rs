@@ -42,7 +42,7 @@ const TOO_LARGE: HeadFault = HeadFault(StatusCode::REQUEST_HEADER_FIELDS_TOO_LAR
 
 /// A head, and what it says of its body and the connection.
 #[derive(Debug)]
-pub(super) struct RequestHead {
+pub(in super::super) struct RequestHead {
     pub(super) request: Request<()>,
     pub(super) framing: RequestFraming,
     /// Whether the client wants to send another request on this connection.

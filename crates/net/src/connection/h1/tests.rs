@@ -82,6 +82,7 @@ impl Bed {
             is_cancelled_by_closing: |_| false,
             phase,
             certificates: Arc::new(Certificates::default()),
+            hand_over: None,
         };
         Self { service, seen: Rc::default(), phase: sender }
     }

@@ -13,6 +13,7 @@
 //! Moments are compared, timers are not moved: a request costs a look at the clock, and only a wait
 //! that ends earlier than the last one touches a timer.
 
+use std::any::Any;
 use std::future::Future;
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,10 +25,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tidegate_runtime::clock::timer_now;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep_until};
 
 use super::super::activity::{Activity, Wait};
 use super::super::half_close::{Beats, INTERIM};
+use super::super::handover::FirstRequest;
 use super::super::write_watch::WriteWatch;
 use super::BodyBroke;
 use super::framing::{RequestFraming, Taken};
@@ -50,13 +53,15 @@ const READ_LONG: usize = 256 * 1024;
 const READ_EARLY: usize = 256;
 
 /// What bytes are read from and written to.
-pub(super) trait Socket: AsyncRead + AsyncWrite {}
+trait Socket: AsyncRead + AsyncWrite + Unpin + Any {}
 
-impl<T: AsyncRead + AsyncWrite> Socket for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Any> Socket for T {}
 
 /// A client's connection.
-pub(super) struct Wire {
-    io: Pin<Box<dyn Socket>>,
+pub(in super::super) struct Wire {
+    io: Box<dyn Socket>,
+    /// The head that had come when this thread took the connection over.
+    given: Option<Box<RequestHead>>,
     /// Read and not used yet.
     buffer: BytesMut,
     search: HeadSearch,
@@ -90,9 +95,14 @@ pub(super) enum NextHead {
 }
 
 impl Wire {
-    pub(super) fn new(io: Pin<Box<dyn Socket>>, activity: Rc<Activity>) -> Self {
+    pub(in super::super) fn new(
+        io: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        activity: &Rc<Activity>,
+    ) -> Self {
+        let activity = Rc::clone(activity);
         Self {
-            io,
+            io: Box::new(io),
+            given: None,
             buffer: BytesMut::new(),
             search: HeadSearch::default(),
             framing: RequestFraming::Ended,
@@ -109,6 +119,32 @@ impl Wire {
         }
     }
 
+    /// A connection that another thread has read from.
+    pub(in super::super) fn amid(
+        stream: TcpStream,
+        activity: &Rc<Activity>,
+        FirstRequest { head, rest }: FirstRequest,
+    ) -> Self {
+        Self { given: Some(head), buffer: rest, ..Self::new(stream, activity) }
+    }
+
+    pub(super) fn activity(&self) -> &Rc<Activity> {
+        &self.activity
+    }
+
+    /// Whether its bytes are those that the system carries.
+    pub(super) fn is_plain(&self) -> bool {
+        let io: &dyn Any = &*self.io;
+        io.is::<TcpStream>() && !self.has_ended
+    }
+
+    /// What another thread needs to go on, if it is plain and the system lets it go.
+    pub(super) fn into_parts(self) -> Option<(std::net::TcpStream, BytesMut)> {
+        let io: Box<dyn Any> = self.io;
+        let stream = io.downcast::<TcpStream>().ok()?.into_std().ok()?;
+        Some((stream, self.buffer))
+    }
+
     /// Whether nothing of a request has come that was not read.
     pub(super) fn is_between_requests(&self) -> bool {
         self.buffer.is_empty() && self.framing.has_ended()
@@ -121,6 +157,9 @@ impl Wire {
 
     /// Waits for the head of the next request.
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, limit: usize) -> Poll<NextHead> {
+        if let Some(head) = self.given.take() {
+            return Poll::Ready(NextHead::Request(head));
+        }
         loop {
             match self.search.take(&mut self.buffer, limit) {
                 Ok(Some(head)) => return Poll::Ready(NextHead::Request(Box::new(head))),
@@ -206,7 +245,7 @@ impl Wire {
         if !self.has_ended {
             let mut space = [const { MaybeUninit::uninit() }; READ_EARLY];
             let mut early = ReadBuf::uninit(&mut space);
-            if ready!(self.io.as_mut().poll_read(cx, &mut early)).is_err() {
+            if ready!(Pin::new(&mut self.io).poll_read(cx, &mut early)).is_err() {
                 return Poll::Ready(());
             }
             if !early.filled().is_empty() {
@@ -244,28 +283,28 @@ impl Wire {
         while !out.is_empty() {
             let written = match out.slices() {
                 [text, long, after] if long.is_empty() && after.is_empty() => {
-                    self.io.as_mut().poll_write(cx, &text)
+                    Pin::new(&mut self.io).poll_write(cx, &text)
                 }
-                slices => self.io.as_mut().poll_write_vectored(cx, &slices),
+                slices => Pin::new(&mut self.io).poll_write_vectored(cx, &slices),
             };
             match ready!(self.watch.watched(written, &self.activity, cx))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 count => out.advance(count),
             }
         }
-        let flushed = self.io.as_mut().poll_flush(cx);
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
         self.watch.watched(flushed, &self.activity, cx)
     }
 
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
-            let written = self.io.as_mut().poll_write(cx, self.interim);
+            let written = Pin::new(&mut self.io).poll_write(cx, self.interim);
             match ready!(self.watch.watched(written, &self.activity, cx))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 count => self.interim = &self.interim[count..],
             }
         }
-        let flushed = self.io.as_mut().poll_flush(cx);
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
         self.watch.watched(flushed, &self.activity, cx)
     }
 
@@ -273,7 +312,7 @@ impl Wire {
     /// answer: what it is still sending is read and dropped for a short while.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.linger.is_none() {
-            let shut = self.io.as_mut().poll_shutdown(cx);
+            let shut = Pin::new(&mut self.io).poll_shutdown(cx);
             let shut = ready!(self.watch.watched(shut, &self.activity, cx));
             let is_amid_request = self.has_refused || !self.is_between_requests();
             if shut.is_err() || self.has_ended || !is_amid_request {
@@ -285,7 +324,7 @@ impl Wire {
         let mut space = [const { MaybeUninit::uninit() }; READ_AT_ONCE];
         while *left > 0 && timer.as_mut().poll(cx).is_pending() {
             let mut dropped = ReadBuf::uninit(&mut space);
-            let read = ready!(self.io.as_mut().poll_read(cx, &mut dropped));
+            let read = ready!(Pin::new(&mut self.io).poll_read(cx, &mut dropped));
             if read.is_err() || dropped.filled().is_empty() {
                 break;
             }
@@ -334,7 +373,7 @@ impl Wire {
         } else {
             let mut space = [const { MaybeUninit::uninit() }; READ_AT_ONCE];
             let mut came = ReadBuf::uninit(&mut space);
-            ready!(self.io.as_mut().poll_read(cx, &mut came))?;
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut came))?;
             self.buffer.extend_from_slice(came.filled());
             came.filled().len()
         };
