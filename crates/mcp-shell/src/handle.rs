@@ -4,6 +4,8 @@
 //! - What HTTP itself asks for is checked on the worker's thread: content types, body limit. The
 //!   MCP thread gets whole messages only.
 //! - The line to the MCP thread is bounded. When it is full the gateway says so at once.
+//! - A 503 says that nothing was done about a request: whoever gets one may ask another replica. One
+//!   that the MCP thread took and did not answer may have been carried out, and is a 502.
 //! - A client that leaves before its answer has begun is told of, once; one that leaves a stream
 //!   is told of by [`EventBody`].
 //!
@@ -50,11 +52,23 @@ const LINE: usize = 1024;
 /// longer are streams, which begin at once; a list waits for servers for seconds at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
+/// What is said to whoever asks when it is too late.
+const CLOSING: &str = "the gateway is closing; try again";
+/// What is said where the MCP thread took a request and ended before it answered.
+const UNANSWERED: &str = "the gateway ended before the answer came; the result is unknown";
+
 /// What the MCP thread answers. Events are beside the head.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: McpAnswer,
     pub(crate) events: Option<AnswerEvents>,
+}
+
+impl Answered {
+    /// An answer without events.
+    fn whole(answer: McpAnswer) -> Self {
+        Self { answer, events: None }
+    }
 }
 
 /// The events of an answer.
@@ -75,6 +89,16 @@ pub(crate) enum Arrived {
     Probe { token: RequestToken, server: Arc<str>, answer: oneshot::Sender<Option<bool>> },
 }
 
+impl Arrived {
+    /// Nothing was done about it, and nothing will be.
+    pub(crate) fn refuse(self) {
+        if let Self::Request { answer, came, .. } = self {
+            // Its client may have left.
+            drop(answer.send(came.untaken(CLOSING)));
+        }
+    }
+}
+
 /// Where a request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
@@ -82,6 +106,17 @@ pub(crate) enum Came {
     Here,
     /// Another replica handed it on. It is not handed on again.
     FromPeer,
+}
+
+impl Came {
+    /// The answer to a request about which nothing was done, for this reason.
+    fn untaken(self, reason: &str) -> Answered {
+        Answered::whole(match self {
+            Self::Here => McpAnswer::busy(reason),
+            // Whoever asks looks the session up again.
+            Self::FromPeer => McpAnswer::empty(NOT_MINE),
+        })
+    }
 }
 
 /// The status of what another replica asked for and is not here. Nobody else ever sees it.
@@ -164,10 +199,8 @@ impl McpHandle {
         };
         let text =
             |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let (sender, answered) = oneshot::channel();
-        let token = self.token();
         let request = Box::new(McpRequest {
-            token,
+            token: self.token(),
             method,
             session: text(SESSION),
             version: text(VERSION),
@@ -178,21 +211,8 @@ impl McpHandle {
             large,
             caller,
         });
-        let came = Came::Here;
-        let sent = self.line.try_send(Arrived::Request { request, answer: sender, came });
-        if let Err(refused) = sent {
-            return rendered(refusal(&refused), None);
-        }
-        let mut waiting = Waiting { token: Some(token), news: &self.news };
-        let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await;
-        if let Ok(answered) = answered {
-            waiting.token = None;
-            return match answered {
-                Ok(Answered { answer, events }) => rendered(answer, events),
-                Err(_) => rendered_refusal(503, "the gateway is closing"),
-            };
-        }
-        rendered_refusal(504, "the gateway took too long")
+        let Answered { answer, events } = self.ask(request, Came::Here).await;
+        rendered(answer, events)
     }
 
     /// Answers a request that another replica hands on; none if what it is about is not here.
@@ -214,21 +234,11 @@ impl McpHandle {
             Ok(read) => read,
             Err(answer) => return whole(answer),
         };
-        let (sender, answered) = oneshot::channel();
-        let token = self.token();
-        let request = McpRequest { large, ..McpRequest::post(token, body) };
+        let request = McpRequest { large, ..McpRequest::post(self.token(), body) };
         let request = Box::new(head.into_request(request)?);
-        let came = Came::FromPeer;
-        if self.line.try_send(Arrived::Request { request, answer: sender, came }).is_err() {
-            // It may be on its way out: whoever asks looks the session up again.
-            return None;
-        }
-        let mut waiting = Waiting { token: Some(token), news: &self.news };
-        let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await.ok()?;
-        waiting.token = None;
-        match answered {
-            Ok(Answered { answer, .. }) if answer.status == NOT_MINE => None,
-            Ok(Answered { answer, events: Some(events) }) => {
+        match self.ask(request, Came::FromPeer).await {
+            Answered { answer, .. } if answer.status == NOT_MINE => None,
+            Answered { answer, events: Some(events) } => {
                 let head =
                     PeerAnswerHead { status: answer.status, retry_after: None, is_events: true };
                 let body = match events {
@@ -239,9 +249,29 @@ impl McpHandle {
                 };
                 Some(PeerAnswer { head, body })
             }
-            Ok(Answered { answer, events: None }) => whole(answer),
-            Err(_) => None,
+            Answered { answer, events: None } => whole(answer),
         }
+    }
+
+    /// Hands a request over and waits: what the MCP thread answers, or what is said in its place.
+    async fn ask(&self, request: Box<McpRequest>, came: Came) -> Answered {
+        let (sender, answered) = oneshot::channel();
+        let mut waiting = Waiting { token: Some(request.token), news: &self.news };
+        if let Err(refused) = self.line.try_send(Arrived::Request { request, answer: sender, came })
+        {
+            waiting.token = None;
+            return came.untaken(match refused {
+                TrySendError::Full(_) => "the gateway is busy; try again",
+                TrySendError::Closed(_) => CLOSING,
+            });
+        }
+        let answered = tokio::time::timeout(ANSWER_WITHIN, answered).await;
+        let Ok(answered) = answered else {
+            return Answered::whole(McpAnswer::refusal(504, "the gateway took too long"));
+        };
+        waiting.token = None;
+        // Without an answer the MCP thread has ended.
+        answered.unwrap_or_else(|_| Answered::whole(McpAnswer::refusal(502, UNANSWERED)))
     }
 
     /// The body as the MCP thread is to see it, and what was set aside of it.
@@ -339,14 +369,6 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<HttpMethod, Refusal> {
     }
 }
 
-/// The answer where the MCP thread takes no request.
-fn refusal(refused: &TrySendError<Arrived>) -> McpAnswer {
-    McpAnswer::busy(match refused {
-        TrySendError::Full(_) => "the gateway is busy; try again",
-        TrySendError::Closed(_) => "the gateway is closing; try again",
-    })
-}
-
 /// Events as one piece.
 fn joined(events: VecDeque<Bytes>) -> Bytes {
     match Vec::from(events).as_slice() {
@@ -420,6 +442,22 @@ mod tests {
         assert_eq!(refused_with(Method::POST, &[JSON, ("accept", "application/json")]), Some(406));
         let two = [JSON, ("accept", "application/json"), ("accept", "text/*")];
         assert_eq!(refused_with(Method::POST, &two), None);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_taken_is_never_said_to_be_undone() {
+        async fn answer(came: Came, do_with: impl FnOnce(Arrived)) -> (u16, bool) {
+            let (handle, mut arrivals) = line();
+            let request = Box::new(McpRequest::post(handle.token(), Bytes::new()));
+            let taken = async { do_with(arrivals.line.recv().await.expect("it arrives")) };
+            let (Answered { answer, .. }, ()) = tokio::join!(handle.ask(request, came), taken);
+            (answer.status, answer.retry_after.is_some())
+        }
+        assert_eq!(answer(Came::Here, Arrived::refuse).await, (503, true));
+        assert_eq!(answer(Came::FromPeer, Arrived::refuse).await, (NOT_MINE, false));
+        for came in [Came::Here, Came::FromPeer] {
+            assert_eq!(answer(came, drop).await, (502, false), "nobody knows what was done");
+        }
     }
 
     #[test]

@@ -135,8 +135,11 @@ async fn drive(
             () = reached(phase.clone(), Phase::Ending) => {}
         }
     }
-    // Whoever still asks hears that the gateway is closing.
-    drop(line);
+    // Whoever still asks hears that the gateway is closing, and that nothing was done.
+    line.close();
+    while let Ok(arrived) = line.try_recv() {
+        arrived.refuse();
+    }
     driver.tell(Event::Close);
     let closing = async {
         while !driver.is_closed() {

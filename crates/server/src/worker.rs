@@ -37,6 +37,9 @@ const END_STEP: Duration = Duration::from_millis(10);
 const MCP_SEATS: usize = 32;
 /// Which part of all connections they may be.
 const MCP_PART: usize = 8;
+/// Requests that a connection has had answered before it goes there: whoever opens a session, makes
+/// one call and closes never gets there.
+const MCP_AFTER: u64 = 3;
 
 /// What one thread needs to know of the limits.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +108,7 @@ pub(crate) async fn run(
     });
     let (home, mut coming_home) = way(limits.mcp_seats);
     let home = Some(Home { rule: |request| !is_mcp(request), to: home });
-    let hand_over = HandOver { rule: is_mcp_call, to: to_mcp, home };
+    let hand_over = HandOver { rule: is_mcp_call, after: MCP_AFTER, to: to_mcp, home };
     let service = service(&worker, mcp, limits, phase.clone(), Some(hand_over));
     let mut listener = Listener::new(listener, limits.connections, service)?;
     let connections = Rc::clone(&listener.connections);

@@ -106,8 +106,8 @@ fn seat_elsewhere<'a>(
     head: &RequestHead,
 ) -> Option<FreeSeat<'a>> {
     let hand_over = service.hand_over.as_ref().filter(|it| (it.rule)(&head.request))?;
-    let may_go = wire.borrow().is_plain() && *service.phase.borrow() < Phase::Draining;
-    if may_go { hand_over.seat() } else { None }
+    let may_go = wire.borrow().may_go(hand_over.after);
+    if may_go && *service.phase.borrow() < Phase::Draining { hand_over.seat() } else { None }
 }
 
 /// Moves a connection to its seat on another thread.

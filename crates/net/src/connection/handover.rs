@@ -12,6 +12,8 @@
 //! Rules kept here:
 //! - Only a plain connection of HTTP/1.1 goes, when the head of a request has come and nothing was
 //!   done about it. Whatever was read goes with it.
+//! - A connection goes when it has had so many requests answered: moving one costs about what one
+//!   request saves, and many connections end after a few.
 //! - The other thread has so many seats. Without a free one a connection is served where it is.
 //! - None goes once the drain has begun.
 
@@ -63,6 +65,8 @@ impl MovedConnections {
 pub struct HandOver {
     /// Picks the request with which a connection goes.
     pub rule: HandOverRule,
+    /// Requests of the connection on this thread before that.
+    pub after: u64,
     pub to: Way,
     /// What brings it home again; none for one that is on its way home.
     pub home: Option<Home>,

@@ -91,7 +91,7 @@ impl ConnectionSet {
         let Some(seat) = self.table.admit() else { return };
         let MovedConnection { stream, first, home, seat: held } = moved;
         let Ok(stream) = TcpStream::from_std(stream) else { return };
-        let home = home.map(|Home { rule, to }| HandOver { rule, to, home: None });
+        let home = home.map(|Home { rule, to }| HandOver { rule, after: 0, to, home: None });
         let own = self.service.clone();
         let service = Service { hand_over: home.or(own.hand_over), ..own };
         self.spawn(seat, async move |activity| {

@@ -132,10 +132,11 @@ impl Wire {
         &self.activity
     }
 
-    /// Whether its bytes are those that the system carries.
-    pub(super) fn is_plain(&self) -> bool {
+    /// Whether another thread can take it after so many requests: its bytes are those that the
+    /// system carries.
+    pub(super) fn may_go(&self, requests: u64) -> bool {
         let io: &dyn Any = &*self.io;
-        io.is::<TcpStream>() && !self.has_ended
+        self.request >= requests && !self.has_ended && io.is::<TcpStream>()
     }
 
     /// What another thread needs to go on, if it is plain and the system lets it go.

@@ -57,11 +57,16 @@ fn is_for_away(request: &Request<()>) -> bool {
 impl Pair {
     /// With so many seats away.
     fn with_seats(seats: usize) -> Self {
+        Self::after(seats, 0)
+    }
+
+    /// The same, for connections that have had so many requests answered.
+    fn after(seats: usize, after: u64) -> Self {
         let (sender, phase) = watch::channel(Phase::Serving);
         let (to_away, mut going) = way(seats);
         let (to_home, mut coming) = way(seats);
         let home = Some(Home { rule: |request| !is_for_away(request), to: to_home });
-        let hand_over = HandOver { rule: is_for_away, to: to_away.clone(), home };
+        let hand_over = HandOver { rule: is_for_away, after, to: to_away.clone(), home };
         let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         socket.set_nonblocking(true).expect("a socket");
         let address = socket.local_addr().expect("it is bound");
@@ -174,6 +179,20 @@ async fn none_goes_once_the_drain_has_begun() {
         assert_eq!(ask(&mut pair.connect().await, "/h", "1").await, "home /h 1");
         pair.phase.send_replace(Phase::Draining);
         assert_eq!(ask(&mut client, "/a", "2").await, "home /a 2");
+    };
+    LocalSet::new().run_until(held).await;
+}
+
+#[tokio::test]
+async fn one_goes_when_it_has_had_so_many_requests_answered() {
+    let held = async {
+        let pair = Pair::after(1, 2);
+        let mut client = pair.connect().await;
+        assert_eq!(ask(&mut client, "/a", "1").await, "home /a 1");
+        assert_eq!(ask(&mut client, "/h", "2").await, "home /h 2");
+        assert_eq!(ask(&mut client, "/a", "3").await, "away /a 3");
+        assert_eq!(ask(&mut client, "/h", "4").await, "home /h 4");
+        assert_eq!(ask(&mut client, "/a", "5").await, "home /a 5", "it is counted anew");
     };
     LocalSet::new().run_until(held).await;
 }
