@@ -4,8 +4,8 @@
 //! - What HTTP itself asks for is checked on the worker's thread: content types, body limit. The
 //!   MCP thread gets whole messages only.
 //! - The line to the MCP thread is bounded. When it is full the gateway says so at once.
-//! - A 503 says that nothing was done about a request: whoever gets one may ask another replica. One
-//!   that the MCP thread took and did not answer may have been carried out, and is a 502.
+//! - A 503 says that nothing was done about a request: whoever gets one may ask another replica. A
+//!   request that the MCP thread took and did not answer may have been carried out, and gets a 502.
 //! - A client that leaves before its answer has begun is told of, once; one that leaves a stream
 //!   is told of by [`EventBody`].
 //!
